@@ -1,0 +1,207 @@
+# The only build file. Out of tree (O=build), quiet unless V=1.
+# Users own CC CFLAGS CPPFLAGS LDFLAGS LDLIBS; ours are AGENT_*.
+
+VERSION := 0.1.0
+O       ?= build
+CC      ?= cc
+CFLAGS  ?= -O2 -g
+PREFIX  ?= /usr/local
+prefix  ?= $(PREFIX)
+exec_prefix ?= $(prefix)
+bindir  ?= $(exec_prefix)/bin
+libdir  ?= $(exec_prefix)/lib
+includedir ?= $(prefix)/include
+datadir ?= $(prefix)/share
+mandir  ?= $(datadir)/man
+INSTALL ?= install
+INSTALL_PROGRAM ?= $(INSTALL)
+INSTALL_DATA ?= $(INSTALL) -m 644
+PKG_CONFIG ?= pkg-config
+WERROR  ?=
+SAN     ?=
+COV     ?=
+
+ifeq ($(origin CC),default)
+CC := cc
+endif
+
+Q := $(if $(V),,@)
+say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
+
+warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
+    -Wmissing-prototypes -Wformat=2 -Wswitch-enum -Wvla -Wundef \
+    -Wcast-align -Wwrite-strings -Wimplicit-fallthrough \
+    $(if $(WERROR),-Werror)
+harden := -fstack-protector-strong \
+    $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+AGENT_CPPFLAGS := -D_GNU_SOURCE -DAGENT_VERSION='"$(VERSION)"' -Isrc -Iinclude
+AGENT_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections \
+    -fdata-sections -MMD -MP $(warnings) $(harden) \
+    $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
+    -fno-sanitize-recover=all) $(if $(COV),--coverage)
+AGENT_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--gc-sections \
+    $(if $(SAN),-fsanitize=$(SAN)) $(if $(COV),--coverage)
+compile = $(CC) $(AGENT_CPPFLAGS) $(CPPFLAGS) $(AGENT_CFLAGS) $(CFLAGS)
+
+# Evaluated when a recipe runs: `make deps` may have just installed them.
+static_libs = $(shell $(PKG_CONFIG) --libs libuv-static jansson zlib libcrypto)
+shared_libs = $(shell $(PKG_CONFIG) --libs libuv jansson zlib libcrypto) \
+    -lpthread -ldl
+
+agent_main := src/agent/main.c
+agent_src  := $(filter-out $(agent_main) src/dataset/fetch.c, \
+    $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
+    src/rendezvous/*.c src/supervise/*.c))
+ddp_main   := src/ddp/allreduce.c src/ddp/probe.c
+ddp_src    := $(filter-out $(ddp_main),$(wildcard src/ddp/*.c))
+agent_obj  := $(agent_src:%.c=$(O)/obj/%.o)
+ddp_obj    := $(ddp_src:%.c=$(O)/obj/%.o)
+unit_bin   := $(patsubst tests/unit/%.c,$(O)/tests/%, \
+    $(wildcard tests/unit/test_*.c))
+sim_obj    := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/sim/*.c))
+tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
+
+# A sanitizer build has no static program: its purpose is units and simulation.
+programs := $(if $(SAN),,$(O)/agent)
+libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
+examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
+
+all: $(programs) $(libraries) $(examples) docs-built
+.PHONY: all
+
+$(O)/obj/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(compile) -c -o $@ $<
+
+$(O)/libagent.a: $(agent_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	    $(static_libs) $(LDLIBS) 2>$@.ldlog || { cat $@.ldlog >&2; exit 1; }
+
+# libddp: only ddp_* leaves it.
+$(O)/libddp.a: $(ddp_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(O)/libddp.so.1: $(ddp_obj) src/ddp/libddp.map
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -Wl,-soname,libddp.so.1 $(AGENT_LDFLAGS) $(CFLAGS) \
+	    -Wl,--version-script,src/ddp/libddp.map $(LDFLAGS) -o $@ \
+	    $(ddp_obj) -lpthread -ldl -lm $(LDLIBS)
+$(O)/libddp.so: $(O)/libddp.so.1
+	$(Q)ln -sf libddp.so.1 $@
+$(O)/ddp.pc: src/ddp/ddp.pc.in Makefile
+	@mkdir -p $(@D)
+	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
+	    -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
+	    $< >$@
+
+$(O)/examples/digits: examples/c/digits.c $(O)/libddp.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread -ldl -lm
+
+# Tests: each test_<module>.c is a cmocka program that prints TAP.
+$(O)/tests/%: tests/unit/%.c $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
+	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libagent.a $(shared_libs) \
+	    -lcmocka -lm
+$(O)/tests/%: tests/lib/%.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) $(LDFLAGS) -o $@ $< -lpthread
+$(O)/sim: $(sim_obj) $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(CC) $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	    $(shared_libs)
+
+# The manual page and completions are readings of the options table.
+docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/completions/agent.bash \
+    $(O)/completions/_agent)
+docs-built: $(docs)
+$(O)/man/agent.1: $(O)/agent
+	@mkdir -p $(@D)
+	$(Q)$(O)/agent --help=man >$@.tmp && mv $@.tmp $@
+$(O)/completions/agent.bash: $(O)/agent
+	@mkdir -p $(@D)
+	$(Q)$(O)/agent --help=bash >$@.tmp && mv $@.tmp $@
+$(O)/completions/_agent: $(O)/agent
+	@mkdir -p $(@D)
+	$(Q)$(O)/agent --help=zsh >$@.tmp && mv $@.tmp $@
+.PHONY: docs-built
+
+# --- tests ---------------------------------------------------------------
+# `make check` does its own set-up: it installs what is missing, builds, and
+# runs everything but what needs PyTorch (`make check-torch`).
+check: deps
+	$(Q)$(MAKE) --no-print-directory check-built
+check-built: all check-units check-sim check-system check-tree
+	$(Q)tests/run --summary $(O)/results
+units: $(unit_bin) $(O)/sim
+check-units: $(unit_bin)
+	$(Q)tests/run -o $(O)/results units $(unit_bin)
+check-sim: $(O)/sim
+	$(Q)tests/run -o $(O)/results sim "$(O)/sim --seeds $(SEEDS)"
+check-system: all $(tool_bin)
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results system \
+	    $(sort $(wildcard tests/system/*.sh))
+check-tree: all
+	$(Q)O=$(abspath $(O)) CC='$(CC)' tests/run -o $(O)/results tree \
+	    scripts/check-layers scripts/check-style scripts/check-docs
+check-torch: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results torch scripts/check-torch
+	$(Q)tests/run --summary $(O)/results torch
+demo: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)O=$(abspath $(O)) scripts/demo
+soak: $(O)/sim
+	$(O)/sim --seeds $(SEEDS)
+SEEDS ?= 2000
+deps:
+	$(Q)scripts/deps
+ci:
+	$(Q)bash .ci/run
+.PHONY: check check-built units check-units check-sim check-system check-tree \
+    check-torch demo soak deps ci
+
+# --- install -------------------------------------------------------------
+dest = $(DESTDIR)$(1)
+install: all
+	$(Q)$(INSTALL) -d $(call dest,$(bindir)) $(call dest,$(libdir)/pkgconfig) \
+	    $(call dest,$(includedir)) $(call dest,$(mandir)/man1) \
+	    $(call dest,$(datadir)/bash-completion/completions) \
+	    $(call dest,$(datadir)/zsh/site-functions)
+	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
+	$(Q)$(INSTALL_DATA) include/ddp.h $(call dest,$(includedir)/ddp.h)
+	$(Q)$(INSTALL_DATA) $(O)/libddp.a $(call dest,$(libdir)/libddp.a)
+	$(Q)$(INSTALL_PROGRAM) $(O)/libddp.so.1 $(call dest,$(libdir)/libddp.so.1)
+	$(Q)ln -sf libddp.so.1 $(call dest,$(libdir)/libddp.so)
+	$(Q)$(INSTALL_DATA) $(O)/ddp.pc $(call dest,$(libdir)/pkgconfig/ddp.pc)
+	$(Q)$(INSTALL_DATA) $(O)/man/agent.1 $(call dest,$(mandir)/man1/agent.1)
+	$(Q)$(INSTALL_DATA) $(O)/completions/agent.bash \
+	    $(call dest,$(datadir)/bash-completion/completions/agent)
+	$(Q)$(INSTALL_DATA) $(O)/completions/_agent \
+	    $(call dest,$(datadir)/zsh/site-functions/_agent)
+install-strip:
+	$(Q)$(MAKE) --no-print-directory install INSTALL_PROGRAM='$(INSTALL) -s'
+uninstall:
+	rm -f $(call dest,$(bindir)/agent) $(call dest,$(includedir)/ddp.h) \
+	    $(call dest,$(libdir)/libddp.a) $(call dest,$(libdir)/libddp.so.1) \
+	    $(call dest,$(libdir)/libddp.so) \
+	    $(call dest,$(libdir)/pkgconfig/ddp.pc) \
+	    $(call dest,$(mandir)/man1/agent.1) \
+	    $(call dest,$(datadir)/bash-completion/completions/agent) \
+	    $(call dest,$(datadir)/zsh/site-functions/_agent)
+clean:
+	rm -rf $(O)
+distclean: clean
+.PHONY: install install-strip uninstall clean distclean
+
+-include $(agent_obj:.o=.d) $(ddp_obj:.o=.d) $(sim_obj:.o=.d)

@@ -1,0 +1,59 @@
+/* contract: the environment and the command's macros of one worker.
+ *
+ * Pure. Built in a buffer of the caller before fork; nothing is allocated.
+ * The torch contract is pytorch's torch/distributed/elastic/agent/server/
+ * local_elastic_agent.py (_start_workers) and torch/distributed/run.py. */
+#ifndef AGENT_CONTRACT_H
+#define AGENT_CONTRACT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct contract_dataset {
+    const char *name; /* Manifest's name. */
+    const char *dir;  /* Finished folder. */
+};
+
+struct contract_in {
+    const char *const *base_env; /* agent's own environ at start, borrowed. */
+    uint32_t node_rank, nnodes;
+    uint32_t nproc, local_rank;       /* Of this pod. */
+    uint32_t rank_base, world_size;   /* Sum of nproc below; of all pods. */
+    uint32_t round;                   /* 0 for the first. */
+    uint32_t max_restarts;
+    const char *master_addr;
+    uint32_t master_port;
+    const char *job_id, *role;        /* `role` as given with --role. */
+    const struct contract_dataset *datasets;
+    unsigned n_datasets;
+    const char *cookie;     /* Value of AGENT_COOKIE. */
+    const char *error_dir;  /* `<dir>/attempt_<round>/<local_rank>/error.json`
+                               becomes TORCHELASTIC_ERROR_FILE; NULL: "". */
+    uint32_t omp_threads;   /* OMP_NUM_THREADS where the base has none. */
+    const char *gloo_ifname; /* GLOO_SOCKET_IFNAME where the base has none;
+                                NULL: leave alone. */
+    int gpu;                /* AGENT_GPU; < 0: not set. */
+};
+
+/* Write the strings to `buf` of `cap` bytes and their addresses, ended by
+ * NULL, to `envp` of `max` entries. Variables of options are left out
+ * (options_is_variable()); what the contract sets replaces the base's.
+ * Strings taken over from the base are borrowed from it. Fails with ERR_AGENT
+ * where the room is too small. */
+int contract_env(const struct contract_in *in, char *buf, size_t cap,
+                 const char **envp, size_t max, struct err *e);
+
+/* Bytes and entries that contract_env() needs at most. */
+void contract_room(const struct contract_in *in, size_t *ret_bytes,
+                   size_t *ret_entries);
+
+/* Replace the macros of the interface ({rank}, {local_rank}, {role}, ...) in
+ * `src`; other braces are left alone. False where `cap` is too small. Used
+ * for --log-prefix. */
+bool contract_expand(const struct contract_in *in, const char *src, char *out,
+                     size_t cap);
+
+#endif

@@ -1,0 +1,88 @@
+/* options: the one table of options and commands, and what is read from it.
+ *
+ * Pure: reads argv and environ as given, prints nothing, opens nothing. Help,
+ * manual page, completions and the JSON view are other readings of the same
+ * table (help.h). Strings are borrowed from argv, environ or the table. */
+#ifndef AGENT_OPTIONS_H
+#define AGENT_OPTIONS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define OPT_MAX_DATASETS 16
+#define OPT_MAX_NPROC 1024
+#define OPT_MAX_NNODES 65536
+#define OPT_NAME_MAX 32 /* Longest option name, NUL included. */
+
+enum command {
+    CMD_RUN,
+    CMD_STAGE,
+    CMD_VERIFY,
+    CMD_MANIFEST,
+    CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
+    CMD_ALLREDUCE, /* Exec of agent-allreduce. */
+    CMD_PROBE,     /* Exec of agent-probe. */
+    CMD_HELP,      /* --help: `help_view` says which. */
+    CMD_VERSION,
+};
+
+enum nproc_kind { NPROC_DEFAULT, NPROC_NUMBER, NPROC_AUTO, NPROC_GPU, NPROC_CPU };
+enum restart_policy {
+    RESTART_NEVER,
+    RESTART_ON_FAILURE,
+    RESTART_ALWAYS,
+    RESTART_EXIT_CODE,
+};
+enum manifest_format { FORMAT_JSON, FORMAT_SHA256SUM };
+
+struct options {
+    enum command command;
+    const char *help_view; /* "text", "man", "bash", "zsh", "env", "json". */
+    char **args;           /* Command to run, or the command's own words. */
+    int n_args;
+
+    enum nproc_kind nproc_kind;
+    unsigned nproc; /* With NPROC_NUMBER, 1..OPT_MAX_NPROC. */
+    unsigned nnodes, node_rank;
+    const char *master_addr;
+    unsigned master_port, barrier_port;
+    bool master_port_given; /* Asked for: a busy one is an error. */
+    const char *job_id, *role;
+
+    const char *datasets[OPT_MAX_DATASETS], *sources[OPT_MAX_DATASETS];
+    unsigned n_datasets, n_sources;
+    const char *stage;
+    bool reverify;
+
+    uint64_t barrier_timeout_ms, rejoin_timeout_ms;
+    unsigned max_restarts;
+    enum restart_policy restart_policy;
+    uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
+    bool no_restart_on[256]; /* Exit codes that are permanent. */
+    uint64_t grace_ms;
+
+    const char *log_prefix; /* Template, or "none". */
+    bool log_timestamps;
+    const char *termination_log; /* NULL: the default place, if it exists. */
+    unsigned quiet, verbose;     /* How often -q and -v were given. */
+
+    const char *output;   /* manifest -o; NULL is stdout. */
+    const char *name;     /* manifest --name; NULL is the folder's name. */
+    bool unpack;          /* manifest --unpack. */
+    enum manifest_format format;
+};
+
+/* Read command line, then AGENT_* for what it left open, then defaults.
+ * `argv` and `envp` end with NULL and are borrowed. Fails with ERR_USAGE and a
+ * text that names the word, why, and what to do (the nearest name). */
+int options_read(struct options *ret, int argc, char **argv,
+                 char *const *envp, struct err *e);
+
+/* True where `name` (without "=value") is the variable of an option, built or
+ * not, or AGENT_TOKEN: workers must not see it. */
+bool options_is_variable(const char *name, size_t len);
+
+#endif

@@ -1,0 +1,66 @@
+/* log: see log.h. */
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static int log_node_rank = -1;
+static enum log_level log_max_level = LOG_INFO;
+static void (*log_sink)(void *ctx, const char *line, size_t len);
+static void *log_sink_ctx;
+
+void log_setup(int node_rank, enum log_level max_level)
+{
+    log_node_rank = node_rank;
+    log_max_level = max_level;
+}
+
+void log_set_sink(void (*sink)(void *ctx, const char *line, size_t len),
+                  void *ctx)
+{
+    log_sink = sink;
+    log_sink_ctx = ctx;
+}
+
+int log_shows(enum log_level level)
+{
+    return level <= log_max_level;
+}
+
+static size_t line_start(char *buf, size_t cap, enum log_level level)
+{
+    static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    int n;
+
+    if (log_node_rank < 0)
+        n = snprintf(buf, cap, "agent: %s", names[level]);
+    else
+        n = snprintf(buf, cap, "agent[%d]: %s", log_node_rank, names[level]);
+    return n < 0 ? 0 : (size_t)n;
+}
+
+void log_line(enum log_level level, const char *fmt, ...)
+{
+    char buf[LOG_LINE_MAX];
+    size_t len;
+    int n;
+    va_list ap;
+
+    if (!log_shows(level))
+        return;
+    len = line_start(buf, sizeof buf, level);
+    va_start(ap, fmt);
+    n = vsnprintf(buf + len, sizeof buf - len, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        return;
+    len += (size_t)n;
+    if (len > sizeof buf - 1)
+        len = sizeof buf - 1;
+    buf[len++] = '\n';
+    if (log_sink)
+        log_sink(log_sink_ctx, buf, len);
+    else
+        (void)!write(STDERR_FILENO, buf, len);
+}

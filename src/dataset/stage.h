@@ -1,0 +1,43 @@
+/* stage: verify a data set where it lies, or copy and unpack it into a stage
+ * and publish it there by rename.
+ *
+ * Runs in a child of agent or in `agent stage`; may block, allocate and start
+ * threads. A fault never leaves something that looks finished. */
+#ifndef DATASET_STAGE_H
+#define DATASET_STAGE_H
+
+#include "base/err.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define STAGE_NAME_MAX 256
+
+struct stage_request {
+    const char *manifest;  /* Path of the manifest. */
+    const char *source;    /* Where the files are; NULL: manifest's folder. */
+    const char *stage_dir; /* Stage root; NULL: verify in place. */
+    bool reverify;         /* Hash again where a finished stage is found. */
+};
+
+struct stage_result {
+    char name[STAGE_NAME_MAX]; /* The set's name. */
+    char dir[PATH_MAX];        /* Absolute path of the verified files. */
+    uint8_t digest[32];        /* The set's digest (interface: manifest). */
+    bool reused;               /* A finished stage was found. */
+    uint64_t n_files, n_bytes; /* What the manifest lists. */
+};
+
+/* Called now and then, at most some 10 times a second, and at the end.
+ * `waiting` is true while another process holds the stage's lock. */
+typedef void stage_progress_fn(void *ctx, uint64_t done_bytes,
+                               uint64_t total_bytes, bool waiting);
+
+/* Fails with ERR_DATA, ERR_NODATA or ERR_RESOURCE (and ERR_USAGE for a stage
+ * that cannot be one); the text names the file, both values and what to do.
+ * `progress` may be NULL. */
+int stage_run(const struct stage_request *req, stage_progress_fn *progress,
+              void *ctx, struct stage_result *ret, struct err *e);
+
+#endif

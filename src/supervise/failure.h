@@ -1,0 +1,35 @@
+/* failure: what is known of the reason why a round or a job ended. Plain data:
+ * it travels in frames (rendezvous/wire.h) and ends in the verdict. */
+#ifndef SUPERVISE_FAILURE_H
+#define SUPERVISE_FAILURE_H
+
+#include <stdint.h>
+
+#define FAILURE_HOST_MAX 64
+#define FAILURE_TEXT_MAX 512
+#define FAILURE_TAIL_MAX 1024
+
+enum failure_kind {
+    FAILURE_NONE,
+    FAILURE_WORKER,  /* A worker ended with another status than 0. */
+    FAILURE_AGENT,   /* A pod's own: data, mismatch, barrier, exec, ... */
+    FAILURE_LOST,    /* A pod's connection was lost. */
+    FAILURE_STOPPED, /* A pod was told to stop from outside. */
+};
+
+struct failure {
+    enum failure_kind kind;
+    int code;            /* Exit status that it stands for, 1..255. */
+    int signo;           /* WORKER: signal that killed it, else 0.
+                            STOPPED: the signal that the pod got. */
+    uint32_t node_rank;  /* The pod. */
+    uint32_t rank, local_rank, pid; /* WORKER. */
+    uint32_t round;      /* The round that it ended. */
+    uint64_t ran_ms;     /* WORKER: from its start to its end. */
+    char host[FAILURE_HOST_MAX]; /* The pod's host name. */
+    char text[FAILURE_TEXT_MAX]; /* AGENT, LOST: what, where, why, what to do.
+                                    WORKER: a hint known on its pod, or "". */
+    char tail[FAILURE_TAIL_MAX]; /* WORKER: last stderr lines, or "". */
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* verdict: the last thing that agent says: who failed first, how, after how
+ * long, restarts used, last stderr lines, a hint. Pure. */
+#ifndef SUPERVISE_VERDICT_H
+#define SUPERVISE_VERDICT_H
+
+#include "base/text.h"
+#include "supervise/failure.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VERDICT_MAX 4096 /* Kubernetes keeps so much of a termination log. */
+
+struct verdict {
+    int exit_code;              /* This pod's. */
+    struct failure cause;       /* Kind NONE on success. */
+    uint32_t nnodes, world_size;
+    uint32_t node_rank;         /* This pod. */
+    uint32_t n_restarts, max_restarts; /* Used, allowed. */
+    uint32_t n_rounds;          /* Rounds that ran. */
+    uint64_t job_ms;            /* agent's start to now. */
+    uint32_t n_reaped;          /* Orphans reaped by this agent. */
+};
+
+/* Facts on this machine at the time of a worker's death. */
+struct verdict_facts {
+    uint64_t oom_kills;             /* More than at the worker's start. */
+    uint64_t shm_bytes, shm_used;   /* statvfs of /dev/shm; 0, 0 unknown. */
+    int exec_errno;                 /* errno of a failed exec, else 0. */
+    const char *command;            /* argv[0]. */
+};
+
+/* "SIGKILL" for 9; "signal N" where it has no name. `buf` holds 16 bytes. */
+const char *verdict_signal_name(int signo, char *buf);
+
+/* A hint for a worker's death (code, signo, tail of `f`), or "". */
+void verdict_hint(char *ret, size_t cap, const struct failure *f,
+                  const struct verdict_facts *facts);
+
+/* One line for "rank 2 (node rank 0, host) was killed by SIGKILL after 3 s". */
+void verdict_cause_line(struct text *t, const struct failure *f);
+
+/* The whole verdict as lines of text, most important first, at most
+ * t->cap - 1 bytes of valid UTF-8; the tail is what gets cut. */
+void verdict_write(struct text *t, const struct verdict *v);
+
+#endif

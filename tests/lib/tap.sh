@@ -1,0 +1,110 @@
+# tap.sh: sourced by the system tests. TAP on stdout; each check has a name.
+# Gives $agent, a private folder $T that is removed at the end, and deadlines.
+# shellcheck shell=bash
+set -u
+export LC_ALL=C
+O=${O:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build}
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+# shellcheck disable=SC2034 # used by the tests
+agent=$O/agent
+T=$(mktemp -d)
+tap_n=0 tap_failed=0
+# AGENT_* of the caller must not leak into a test.
+for v in $(compgen -e); do
+    case $v in AGENT_* | RANK | WORLD_SIZE | LOCAL_RANK | LOCAL_WORLD_SIZE | \
+        MASTER_ADDR | MASTER_PORT | PET_*) unset "$v" ;; esac
+done
+
+tap_end()
+{
+    rm -rf "$T"
+    echo "1..$tap_n"
+    [ $tap_failed -eq 0 ]
+    exit
+}
+trap tap_end EXIT
+
+# ok NAME COMMAND...: one test; passes where the command ends with 0.
+ok()
+{
+    local name=$1
+    shift
+    tap_n=$((tap_n + 1))
+    if "$@" >"$T/.ok" 2>&1; then
+        echo "ok $tap_n - $name"
+    else
+        tap_failed=1
+        echo "not ok $tap_n - $name"
+        sed 's/^/# /' "$T/.ok"
+    fi
+}
+
+# is NAME GOT WANTED
+is()
+{
+    tap_n=$((tap_n + 1))
+    if [ "$2" = "$3" ]; then
+        echo "ok $tap_n - $1"
+    else
+        tap_failed=1
+        echo "not ok $tap_n - $1"
+        printf '# got:    %s\n# wanted: %s\n' "$2" "$3"
+    fi
+}
+
+# has NAME FILE REGEX / hasnt NAME FILE REGEX
+has()
+{
+    tap_n=$((tap_n + 1))
+    if grep -qE -- "$3" "$2"; then
+        echo "ok $tap_n - $1"
+    else
+        tap_failed=1
+        echo "not ok $tap_n - $1"
+        echo "# no line matches: $3"
+        tail -n 25 "$2" | sed 's/^/#   /'
+    fi
+}
+hasnt()
+{
+    tap_n=$((tap_n + 1))
+    if ! grep -qE -- "$3" "$2"; then
+        echo "ok $tap_n - $1"
+    else
+        tap_failed=1
+        echo "not ok $tap_n - $1"
+        grep -E -- "$3" "$2" | head -n 5 | sed 's/^/# unwanted: /'
+    fi
+}
+
+skip()
+{
+    tap_n=$((tap_n + 1))
+    echo "ok $tap_n - $1 # SKIP $2"
+}
+
+# until_true SECONDS COMMAND...: poll for an event, with a deadline.
+until_true()
+{
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ $SECONDS -lt $end ] || return 1
+        command sleep 0.02
+    done
+}
+
+# gone PID: no such process, or a zombie that its parent has yet to reap.
+gone()
+{
+    local s
+    s=$(ps -o stat= -p "$1") || return 0
+    case $s in Z*) return 0 ;; *) return 1 ;; esac
+}
+
+# A TCP port that is free on loopback right now.
+free_port()
+{
+    python3 -c 'import socket as s
+a = s.socket(); a.bind(("127.0.0.1", 0)); print(a.getsockname()[1])'
+}
