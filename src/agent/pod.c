@@ -1,0 +1,343 @@
+/* pod: see pod.h. This file has the states, the workers and the signals;
+ * pod_link.c has pod 0 and the clock. */
+#include "agent/pod.h"
+
+#include "agent/pod_parts.h"
+#include "base/text.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
+{
+    char text[2 * WIRE_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    p->out.log(p->out.ctx, level, text);
+}
+
+static void sup_kill(void *ctx, uint32_t worker, int signo)
+{
+    struct pod *p = ctx;
+
+    p->out.kill(p->out.ctx, worker, signo);
+}
+
+static void sup_sweep(void *ctx, int signo)
+{
+    struct pod *p = ctx;
+
+    p->out.sweep(p->out.ctx, signo);
+}
+
+void pod_init(struct pod *p, const struct pod_config *cfg,
+              const struct pod_out *out, uint64_t now_ms)
+{
+    struct sup_out sup = {.ctx = p, .kill = sup_kill, .sweep = sup_sweep};
+
+    memset(p, 0, sizeof *p);
+    p->cfg = *cfg;
+    p->out = *out;
+    p->start_ms = now_ms;
+    p->heard_ms = now_ms;
+    p->say_ms = now_ms + BARRIER_SUMMARY_MS;
+    p->retry_step_ms = POD_RETRY_MIN_MS;
+    supervisor_init(&p->sup, &sup, cfg->nproc, cfg->grace_ms);
+}
+
+void pod_gone(struct pod *p)
+{
+    p->state = POD_GONE;
+}
+
+/* Nothing runs and nothing will: say so, close, and go. */
+void pod_leave(struct pod *p, uint64_t now_ms)
+{
+    struct wire_msg bye = {.kind = WIRE_BYE, .round = p->round};
+
+    p->state = POD_LEAVING;
+    p->leave_ms = now_ms;
+    if (p->stop_signo && !p->ended) {
+        p->exit_code = 128 + p->stop_signo;
+        if (p->bar || p->link != LINK_ADMITTED) {
+            pod_gone(p);
+            return;
+        }
+    } else {
+        pod_tell(p, now_ms, &bye);
+        if (!p->bar && p->link != LINK_ADMITTED)
+            pod_gone(p);
+    }
+    if (!p->bar && p->state != POD_GONE)
+        p->out.link_close(p->out.ctx, false);
+}
+
+void pod_nothing_runs(struct pod *p, uint64_t now_ms)
+{
+    if (p->runs)
+        p->round++;
+    p->runs = false;
+    if (p->ended || p->stop_signo) {
+        pod_leave(p, now_ms);
+        return;
+    }
+    p->state = POD_WAITING;
+    p->say_ms = now_ms + BARRIER_SUMMARY_MS;
+    pod_report(p, now_ms);
+}
+
+void pod_stop_workers(struct pod *p, uint64_t now_ms)
+{
+    switch (p->state) {
+    case POD_RUNNING:
+        p->state = POD_STOPPING;
+        supervisor_stop(&p->sup, now_ms);
+        if (p->sup.state == SUP_IDLE)
+            pod_nothing_runs(p, now_ms);
+        break;
+    case POD_STAGING:
+        p->out.stage_kill(p->out.ctx);
+        pod_nothing_runs(p, now_ms);
+        break;
+    case POD_WAITING:
+    case POD_FINISHED:
+    case POD_FAILING:
+        pod_nothing_runs(p, now_ms);
+        break;
+    case POD_STOPPING:
+    case POD_LEAVING:
+    case POD_GONE:
+        break;
+    }
+}
+
+void pod_end(struct pod *p, uint64_t now_ms, int code,
+             const struct failure *cause)
+{
+    if (p->ended || p->state == POD_GONE)
+        return;
+    if (p->stop_signo) {
+        /* It was told to stop before the job's end: that is its verdict. */
+        if (p->state == POD_LEAVING)
+            pod_gone(p);
+        return;
+    }
+    p->ended = true;
+    p->exit_code = code;
+    p->cause = *cause;
+    pod_stop_workers(p, now_ms);
+}
+
+void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    (void)now_ms;
+    p->n_restarts = m->n_restarts;
+    p->world_size = m->world_size;
+    p->round = m->round;
+    p->runs = true;
+    p->n_rounds++;
+    p->failure.kind = FAILURE_NONE;
+    p->at.round = m->round;
+    p->at.rank_base = m->rank_base;
+    p->at.world_size = m->world_size;
+    p->at.master_port = m->master_port;
+    if (p->n_rounds > 1 || p->round > 0)
+        pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
+                p->round, p->n_restarts, p->cfg.max_restarts);
+    p->state = POD_RUNNING;
+    supervisor_start(&p->sup);
+    p->out.spawn(p->out.ctx, &p->at);
+}
+
+void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text)
+{
+    struct failure *f = &p->failure;
+
+    if (p->ended || p->stop_signo || p->state == POD_GONE ||
+        p->state == POD_FAILING)
+        return;
+    memset(f, 0, sizeof *f);
+    f->kind = FAILURE_AGENT;
+    f->code = code;
+    f->node_rank = p->cfg.node_rank;
+    f->round = p->round;
+    (void)text_copy(f->host, sizeof f->host, p->cfg.host);
+    (void)text_copy(f->text, sizeof f->text, text);
+    p->state = POD_FAILING;
+    p->leave_ms = now_ms;
+    if (p->cfg.nnodes > 1)
+        pod_say(p, LOG_ERROR, "%s; telling the other pods", text);
+    pod_report(p, now_ms);
+    pod_take_queue(p, now_ms);
+}
+
+void pod_stage_progress(struct pod *p, uint64_t now_ms, unsigned percent)
+{
+    struct wire_msg m = {.kind = WIRE_PROGRESS};
+
+    p->percent = (uint8_t)(percent > 100 ? 100 : percent);
+    m.percent = p->percent;
+    if (p->state == POD_STAGING)
+        pod_tell(p, now_ms, &m);
+}
+
+void pod_stage_done(struct pod *p, uint64_t now_ms,
+                    const uint8_t digest[WIRE_DIGEST])
+{
+    if (p->state != POD_STAGING)
+        return;
+    p->staged = true;
+    memcpy(p->digest, digest, WIRE_DIGEST);
+    p->state = POD_WAITING;
+    pod_report(p, now_ms);
+    pod_take_queue(p, now_ms);
+}
+
+static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
+{
+    switch (news) {
+    case SUP_QUIET:
+        break;
+    case SUP_FAILED:
+        p->state = POD_STOPPING;
+        if (p->link != LINK_ADMITTED)
+            pod_say(p, LOG_WARNING, "a worker failed; stopping the others");
+        pod_report(p, now_ms);
+        break;
+    case SUP_STOPPED:
+        pod_nothing_runs(p, now_ms);
+        break;
+    case SUP_DONE:
+        if (p->ended || p->stop_signo) {
+            pod_nothing_runs(p, now_ms);
+        } else if (p->state == POD_STOPPING) {
+            pod_nothing_runs(p, now_ms); /* STOP came while it cleaned up. */
+        } else {
+            p->state = POD_FINISHED;
+            pod_report(p, now_ms);
+        }
+        break;
+    case SUP_STUCK:
+        p->runs = false;
+        pod_fault(p, now_ms, ERR_RESOURCE,
+                  "a process of the workers outlives SIGKILL; the node may "
+                  "need a restart (see the lines above for its pid)");
+        break;
+    }
+}
+
+void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
+{
+    struct failure *f = &p->failure;
+    bool ok = x->code == 0;
+
+    if (!ok && p->sup.state == SUP_RUNNING) {
+        memset(f, 0, sizeof *f);
+        f->kind = FAILURE_WORKER;
+        f->code = x->code;
+        f->signo = x->signo;
+        f->node_rank = p->cfg.node_rank;
+        f->rank = p->at.rank_base + x->worker;
+        f->local_rank = x->worker;
+        f->pid = x->pid;
+        f->round = p->round;
+        f->ran_ms = x->ran_ms;
+        (void)text_copy(f->host, sizeof f->host, p->cfg.host);
+        (void)text_copy(f->text, sizeof f->text, x->hint);
+        (void)text_copy(f->tail, sizeof f->tail, x->tail);
+    }
+    take_news(p, now_ms, supervisor_exited(&p->sup, now_ms, x->worker, ok));
+    pod_take_queue(p, now_ms);
+}
+
+void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
+               bool output_pending)
+{
+    take_news(p, now_ms,
+              supervisor_swept(&p->sup, now_ms, n_left, output_pending));
+    pod_take_queue(p, now_ms);
+}
+
+static bool is_stop(int signo)
+{
+    return signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
+           signo == SIGQUIT;
+}
+
+static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
+{
+    struct wire_msg m = {.kind = WIRE_FAILED, .round = p->round};
+    char name[16];
+
+    p->stop_signo = signo;
+    pod_say(p, LOG_INFO, "got %s: stopping", verdict_signal_name(signo, name));
+    m.failure.kind = FAILURE_STOPPED;
+    m.failure.code = 128 + signo;
+    m.failure.signo = signo;
+    m.failure.node_rank = p->cfg.node_rank;
+    m.failure.round = p->round;
+    (void)text_copy(m.failure.host, sizeof m.failure.host, p->cfg.host);
+    (void)snprintf(m.failure.text, sizeof m.failure.text, "%s from outside",
+                   name);
+    p->cause = m.failure;
+    pod_tell(p, now_ms, &m);
+    pod_stop_workers(p, now_ms);
+}
+
+void pod_signal(struct pod *p, uint64_t now_ms, int signo)
+{
+    if (!is_stop(signo)) {
+        for (uint32_t i = 0; i < p->cfg.nproc; i++)
+            if (p->sup.state != SUP_IDLE && p->sup.alive[i])
+                p->out.kill(p->out.ctx, i, signo);
+        return;
+    }
+    if (p->state == POD_LEAVING || p->state == POD_FAILING) {
+        /* The end is known; only the last words are waited for. */
+        if (!p->ended)
+            p->exit_code = p->stop_signo ? 128 + p->stop_signo
+                                         : p->failure.code;
+        if (!p->ended && !p->stop_signo)
+            p->cause = p->failure;
+        pod_gone(p);
+        return;
+    }
+    if (p->stop_signo || p->ended)
+        supervisor_hurry(&p->sup, now_ms);
+    else
+        told_to_stop(p, now_ms, signo);
+    pod_take_queue(p, now_ms);
+}
+
+void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
+{
+    memset(ret, 0, sizeof *ret);
+    ret->exit_code = p->exit_code;
+    ret->cause = p->cause;
+    ret->nnodes = p->cfg.nnodes;
+    ret->world_size = p->world_size;
+    ret->node_rank = p->cfg.node_rank;
+    ret->n_restarts = p->n_restarts;
+    ret->max_restarts = p->cfg.max_restarts;
+    ret->n_rounds = p->n_rounds;
+    ret->job_ms = now_ms - p->start_ms;
+}
+
+/* For pod_deadline(): supervised time. */
+void pod_timeout(struct pod *p, uint64_t now_ms)
+{
+    if (p->state == POD_GONE)
+        return;
+    if (now_ms >= supervisor_deadline(&p->sup))
+        take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
+    if (p->bar && now_ms >= barrier_deadline(p->bar))
+        barrier_timeout(p->bar, now_ms);
+    pod_take_queue(p, now_ms);
+    pod_check_time(p, now_ms);
+    pod_take_queue(p, now_ms);
+}

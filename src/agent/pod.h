@@ -1,0 +1,151 @@
+/* pod: the life of one pod: stage the data, meet the others, run the workers
+ * of a round, stop them, and leave with the job's verdict.
+ *
+ * Pure: no I/O, no clock, no allocation. Feed it events with the time in them;
+ * it calls `out` for what is to be done. These calls must not step it again:
+ * what comes of them is a later event. Owns the local gang (supervisor) and,
+ * on node rank 0, the barrier; pod 0's own side talks to its barrier by the
+ * same messages as every other pod.
+ *
+ *   STAGING -> WAITING -START-> RUNNING -all 0-> FINISHED -END-> LEAVING -> GONE
+ *                 ^                |                 |             ^
+ *                 |        failure, STOP, TERM       | STOP        | END, TERM
+ *                 +---all gone-- STOPPING <----------+-------------+
+ */
+#ifndef AGENT_POD_H
+#define AGENT_POD_H
+
+#include "rendezvous/barrier.h"
+#include "rendezvous/wire.h"
+#include "supervise/supervisor.h"
+#include "supervise/verdict.h"
+
+#define POD_RETRY_MIN_MS 100  /* Between attempts to reach pod 0. */
+#define POD_RETRY_MAX_MS 1000
+#define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
+#define POD_FLUSH_MS 5000     /* For the last frames to leave. */
+#define POD_QUEUE_MAX 16      /* Messages of pod 0 to itself. */
+
+enum pod_state {
+    POD_STAGING,  /* The data set is staged or verified by a child. */
+    POD_WAITING,  /* For START. Nothing runs here. */
+    POD_RUNNING,  /* The workers of a round. */
+    POD_FINISHED, /* They all ended with 0; the other pods may still run. */
+    POD_STOPPING, /* For the workers and what they left behind to be gone. */
+    POD_FAILING,  /* For pod 0 to hear of this pod's own permanent failure. */
+    POD_LEAVING,  /* For the last frames; on pod 0: for all pods to hear. */
+    POD_GONE,     /* exit_code is set. */
+};
+
+enum pod_link { LINK_DOWN, LINK_CONNECTING, LINK_UP, LINK_ADMITTED };
+
+struct pod_config {
+    uint32_t node_rank, nnodes, nproc, max_restarts;
+    uint64_t incarnation, command_hash;
+    uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
+    bool has_stage;
+    const char *job_id, *host; /* Borrowed for life. */
+    const char *zero;          /* "host:port" of pod 0's barrier, for texts. */
+};
+
+struct pod_round {
+    uint32_t round, rank_base, world_size, master_port;
+};
+
+struct pod_exit { /* How a worker ended. */
+    uint32_t worker, pid;
+    int code; /* 0..255, or 128 + signo. */
+    int signo;
+    uint64_t ran_ms;
+    const char *hint, *tail; /* Borrowed for the call. */
+};
+
+struct pod_out {
+    void *ctx;
+    void (*log)(void *ctx, enum log_level level, const char *text);
+    void (*stage)(void *ctx);
+    void (*stage_kill)(void *ctx);
+    void (*spawn)(void *ctx, const struct pod_round *round); /* All workers. */
+    void (*kill)(void *ctx, uint32_t worker, int signo);     /* Its group. */
+    void (*sweep)(void *ctx, int signo); /* As in supervisor.h. */
+    /* The connection to pod 0. */
+    void (*connect)(void *ctx);
+    void (*link_send)(void *ctx, const struct wire_msg *m);
+    void (*link_close)(void *ctx, bool abort);
+    /* Pod 0: connections of the others. */
+    void (*conn_send)(void *ctx, uint32_t conn, const struct wire_msg *m);
+    void (*conn_close)(void *ctx, uint32_t conn, bool abort);
+};
+
+struct pod {
+    struct pod_config cfg;
+    struct pod_out out;
+    struct supervisor sup;
+    struct barrier *bar; /* Pod 0 only; borrowed. */
+    struct wire_msg queue[POD_QUEUE_MAX]; /* From the own barrier. */
+    uint32_t n_queue;
+
+    enum pod_state state;
+    uint64_t start_ms;
+    uint32_t round;      /* That runs, or that this pod is ready for. */
+    bool runs;           /* Workers of `round` may be alive. */
+    struct pod_round at; /* As START said. */
+    uint32_t n_rounds, n_restarts, world_size;
+
+    enum pod_link link;
+    bool was_admitted;
+    uint64_t zero_incarnation;
+    uint64_t heard_ms; /* When pod 0 was last heard. */
+    uint64_t up_ms;    /* When the connection was made. */
+    uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
+    char link_error[WIRE_TEXT_MAX];
+
+    bool staged;
+    uint8_t percent;
+    uint8_t digest[WIRE_DIGEST];
+    struct failure failure; /* This pod's own, of this round or for good. */
+    struct failure cause;   /* Of the end, or of the last stop. */
+    bool ended;             /* END or REFUSE came, or this pod gave up. */
+    int stop_signo;         /* Told to stop from outside. */
+    uint64_t leave_ms;      /* When FAILING or LEAVING began. */
+    int exit_code;
+};
+
+/* `bar` is initialised here on node rank 0 (with `bar_cfg`, `peers`, `conns`
+ * as of barrier_init()), else NULL. Copies cfg and out. */
+void pod_init(struct pod *p, const struct pod_config *cfg,
+              const struct pod_out *out, uint64_t now_ms);
+void pod_own_barrier(struct pod *p, struct barrier *b,
+                     const struct barrier_config *cfg, struct bar_peer *peers,
+                     struct bar_conn *conns, uint32_t n_conns,
+                     uint64_t now_ms);
+
+/* Events, in any order after pod_start(). */
+void pod_start(struct pod *p, uint64_t now_ms);
+void pod_stage_progress(struct pod *p, uint64_t now_ms, unsigned percent);
+void pod_stage_done(struct pod *p, uint64_t now_ms,
+                    const uint8_t digest[WIRE_DIGEST]);
+/* A permanent failure of this pod (stage, a port that is taken). */
+void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text);
+void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x);
+void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
+               bool output_pending);
+void pod_signal(struct pod *p, uint64_t now_ms, int signo);
+void pod_link_up(struct pod *p, uint64_t now_ms);
+void pod_link_down(struct pod *p, uint64_t now_ms, const char *why);
+void pod_link_message(struct pod *p, uint64_t now_ms,
+                      const struct wire_msg *m);
+void pod_conn_open(struct pod *p, uint64_t now_ms, uint32_t conn,
+                   const char *addr);
+void pod_conn_closed(struct pod *p, uint64_t now_ms, uint32_t conn);
+void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,
+                      const struct wire_msg *m);
+void pod_conn_garbage(struct pod *p, uint64_t now_ms, uint32_t conn,
+                      const char *why, unsigned version);
+void pod_timeout(struct pod *p, uint64_t now_ms);
+uint64_t pod_deadline(const struct pod *p);
+
+/* What there is to say at the end. */
+void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret);
+
+#endif

@@ -1,0 +1,288 @@
+/* pod_link: a pod and pod 0: connecting, what is told, what is heard, and
+ * what follows when nothing is heard. */
+#include "agent/pod.h"
+
+#include "agent/pod_parts.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void bar_send_to(void *ctx, uint32_t conn, const struct wire_msg *m)
+{
+    struct pod *p = ctx;
+
+    if (conn != BARRIER_LOCAL) {
+        p->out.conn_send(p->out.ctx, conn, m);
+        return;
+    }
+    /* Heartbeats to oneself say nothing. */
+    if (m->kind != WIRE_PING && p->n_queue < POD_QUEUE_MAX)
+        p->queue[p->n_queue++] = *m;
+}
+
+static void bar_close(void *ctx, uint32_t conn, bool abort)
+{
+    struct pod *p = ctx;
+
+    if (conn != BARRIER_LOCAL)
+        p->out.conn_close(p->out.ctx, conn, abort);
+}
+
+static void bar_log(void *ctx, enum log_level level, const char *text)
+{
+    struct pod *p = ctx;
+
+    p->out.log(p->out.ctx, level, text);
+}
+
+void pod_own_barrier(struct pod *p, struct barrier *b,
+                     const struct barrier_config *cfg, struct bar_peer *peers,
+                     struct bar_conn *conns, uint32_t n_conns,
+                     uint64_t now_ms)
+{
+    struct barrier_out out = {
+        .ctx = p, .send = bar_send_to, .close = bar_close, .log = bar_log};
+
+    p->bar = b;
+    barrier_init(b, cfg, &out, peers, conns, n_conns, now_ms);
+}
+
+void pod_take_queue(struct pod *p, uint64_t now_ms)
+{
+    struct wire_msg m;
+
+    while (p->n_queue > 0) {
+        m = p->queue[0];
+        p->n_queue--;
+        memmove(p->queue, p->queue + 1, p->n_queue * sizeof m);
+        pod_link_message(p, now_ms, &m);
+    }
+    if (p->bar && p->bar->phase == BAR_OVER && p->state == POD_LEAVING)
+        pod_gone(p);
+}
+
+void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    if (p->bar) {
+        barrier_message(p->bar, now_ms, BARRIER_LOCAL, m);
+    } else if (p->link == LINK_ADMITTED || m->kind == WIRE_HELLO) {
+        p->out.link_send(p->out.ctx, m);
+        p->ping_ms = now_ms + BARRIER_PING_MS;
+    }
+}
+
+void pod_say_hello(struct pod *p, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_HELLO, .round = p->round};
+
+    m.incarnation = p->cfg.incarnation;
+    m.node_rank = p->cfg.node_rank;
+    m.nnodes = p->cfg.nnodes;
+    m.nproc = p->cfg.nproc;
+    m.n_restarts = p->n_restarts;
+    m.running = p->runs ? p->round : WIRE_NO_ROUND;
+    m.command_hash = p->cfg.command_hash;
+    (void)text_copy(m.job_id, sizeof m.job_id, p->cfg.job_id);
+    (void)text_copy(m.host, sizeof m.host, p->cfg.host);
+    pod_tell(p, now_ms, &m);
+}
+
+void pod_start(struct pod *p, uint64_t now_ms)
+{
+    if (p->cfg.has_stage) {
+        p->state = POD_STAGING;
+        p->out.stage(p->out.ctx);
+    } else {
+        p->staged = true;
+        p->state = POD_WAITING;
+    }
+    if (p->bar) {
+        p->link = LINK_UP;
+        pod_say_hello(p, now_ms);
+    } else {
+        p->link = LINK_CONNECTING;
+        p->out.connect(p->out.ctx);
+    }
+    pod_take_queue(p, now_ms);
+}
+
+void pod_report(struct pod *p, uint64_t now_ms)
+{
+    struct wire_msg m = {.round = p->round};
+
+    if (p->link != LINK_ADMITTED)
+        return;
+    switch (p->state) {
+    case POD_STAGING:
+        m.kind = WIRE_PROGRESS;
+        m.percent = p->percent;
+        break;
+    case POD_WAITING:
+        m.kind = WIRE_ARRIVED;
+        memcpy(m.digest, p->digest, sizeof m.digest);
+        break;
+    case POD_FINISHED:
+        m.kind = WIRE_DONE;
+        break;
+    case POD_STOPPING:
+    case POD_FAILING:
+        if (p->failure.kind == FAILURE_NONE || p->stop_signo || p->ended)
+            return;
+        m.kind = WIRE_FAILED;
+        m.failure = p->failure;
+        break;
+    case POD_RUNNING:
+    case POD_LEAVING:
+    case POD_GONE:
+        return;
+    }
+    pod_tell(p, now_ms, &m);
+}
+
+void pod_link_up(struct pod *p, uint64_t now_ms)
+{
+    p->link = LINK_UP;
+    p->up_ms = now_ms;
+    pod_say_hello(p, now_ms);
+}
+
+void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
+{
+    if (p->state == POD_LEAVING)
+        pod_gone(p);
+    if (p->state == POD_GONE || p->link == LINK_DOWN)
+        return;
+    if (p->link == LINK_ADMITTED)
+        p->retry_step_ms = POD_RETRY_MIN_MS;
+    p->link = LINK_DOWN;
+    if (strcmp(why, p->link_error) != 0) {
+        (void)text_copy(p->link_error, sizeof p->link_error, why);
+        pod_say(p, LOG_INFO, "node rank 0 at %s: %s, retrying", p->cfg.zero,
+                why);
+    }
+    p->retry_ms = now_ms + p->retry_step_ms;
+    if (p->retry_step_ms < POD_RETRY_MAX_MS)
+        p->retry_step_ms *= 2;
+}
+
+static void on_welcome(struct pod *p, uint64_t now_ms,
+                       const struct wire_msg *m)
+{
+    if (p->was_admitted && p->zero_incarnation != m->incarnation)
+        pod_say(p, LOG_WARNING, "node rank 0 is a new agent now");
+    p->zero_incarnation = m->incarnation;
+    p->link = LINK_ADMITTED;
+    p->was_admitted = true;
+    p->link_error[0] = '\0';
+    p->ping_ms = now_ms + BARRIER_PING_MS;
+    if (!p->runs)
+        p->round = m->round;
+    pod_report(p, now_ms);
+}
+
+static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    char buf[2 * WIRE_TEXT_MAX];
+    struct text t;
+
+    if (!p->runs || m->round != p->round || p->ended || p->stop_signo)
+        return;
+    text_init(&t, buf, sizeof buf);
+    verdict_cause_line(&t, &m->failure);
+    text_add(&t, "; stopping all workers");
+    if (m->delay_ms > 0) {
+        text_add(&t, ", next round in ");
+        text_add_duration(&t, m->delay_ms);
+    }
+    pod_say(p, LOG_WARNING, "%s", buf);
+    p->cause = m->failure;
+    if (p->failure.kind == FAILURE_WORKER)
+        p->failure.kind = FAILURE_NONE; /* Heard: need not be told again. */
+    pod_stop_workers(p, now_ms);
+}
+
+static void on_refuse(struct pod *p, uint64_t now_ms,
+                      const struct wire_msg *m)
+{
+    struct failure f = {.kind = FAILURE_AGENT, .code = m->code};
+
+    f.node_rank = p->cfg.node_rank;
+    f.round = p->round;
+    (void)text_copy(f.host, sizeof f.host, p->cfg.host);
+    (void)snprintf(f.text, sizeof f.text, "node rank 0 at %s refuses this pod: "
+                   "%.400s", p->cfg.zero, m->text);
+    pod_end(p, now_ms, m->code, &f);
+}
+
+void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    static const struct wire_msg pong = {.kind = WIRE_PING};
+
+    p->heard_ms = now_ms;
+    switch (m->kind) {
+    case WIRE_WELCOME:
+        on_welcome(p, now_ms, m);
+        break;
+    case WIRE_REFUSE:
+        on_refuse(p, now_ms, m);
+        break;
+    case WIRE_WAITING:
+        if (p->state != POD_RUNNING)
+            pod_say(p, LOG_INFO, "waiting: %s", m->text);
+        break;
+    case WIRE_START:
+        if (p->state == POD_WAITING)
+            pod_begin_round(p, now_ms, m);
+        break;
+    case WIRE_STOP:
+        on_stop(p, now_ms, m);
+        break;
+    case WIRE_END:
+        p->n_restarts = m->n_restarts;
+        if (m->world_size)
+            p->world_size = m->world_size;
+        pod_end(p, now_ms, m->code, &m->failure);
+        break;
+    case WIRE_PING:
+        if (m->round)
+            pod_tell(p, now_ms, &pong);
+        break;
+    case WIRE_HELLO:
+    case WIRE_PROGRESS:
+    case WIRE_ARRIVED:
+    case WIRE_FAILED:
+    case WIRE_DONE:
+    case WIRE_BYE:
+        break;
+    }
+    if (!p->bar)
+        pod_take_queue(p, now_ms);
+}
+
+void pod_conn_open(struct pod *p, uint64_t now_ms, uint32_t conn,
+                   const char *addr)
+{
+    barrier_open(p->bar, now_ms, conn, addr);
+    pod_take_queue(p, now_ms);
+}
+
+void pod_conn_closed(struct pod *p, uint64_t now_ms, uint32_t conn)
+{
+    barrier_closed(p->bar, now_ms, conn);
+    pod_take_queue(p, now_ms);
+}
+
+void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,
+                      const struct wire_msg *m)
+{
+    barrier_message(p->bar, now_ms, conn, m);
+    pod_take_queue(p, now_ms);
+}
+
+void pod_conn_garbage(struct pod *p, uint64_t now_ms, uint32_t conn,
+                      const char *why, unsigned version)
+{
+    barrier_garbage(p->bar, now_ms, conn, why, version);
+    pod_take_queue(p, now_ms);
+}

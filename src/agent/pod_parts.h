@@ -1,0 +1,32 @@
+/* pod_parts: what pod.c (workers, signals, states) and pod_link.c (pod 0, time)
+ * need of each other. Internal to the pod. */
+#ifndef AGENT_POD_PARTS_H
+#define AGENT_POD_PARTS_H
+
+#include "agent/pod.h"
+
+void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* To pod 0, wherever it is; dropped while there is no connection, for
+ * pod_report() says it again. */
+void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
+void pod_say_hello(struct pod *p, uint64_t now_ms);
+/* Tell pod 0 where this pod stands; after WELCOME and after each change. */
+void pod_report(struct pod *p, uint64_t now_ms);
+/* Take what the own barrier has sent meanwhile. */
+void pod_take_queue(struct pod *p, uint64_t now_ms);
+
+/* Stop what runs; once nothing runs, go on or leave. */
+void pod_stop_workers(struct pod *p, uint64_t now_ms);
+/* The job is over for this pod, with `code`. */
+void pod_end(struct pod *p, uint64_t now_ms, int code,
+             const struct failure *cause);
+void pod_nothing_runs(struct pod *p, uint64_t now_ms);
+void pod_begin_round(struct pod *p, uint64_t now_ms,
+                     const struct wire_msg *m);
+void pod_leave(struct pod *p, uint64_t now_ms);
+void pod_gone(struct pod *p);
+/* The deadlines of the link and of the last words. */
+void pod_check_time(struct pod *p, uint64_t now_ms);
+
+#endif

@@ -1,0 +1,147 @@
+/* pod_time: what a pod does because time has passed. */
+#include "agent/pod.h"
+
+#include "agent/pod_parts.h"
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Pod 0 was not reached in time, or not heard any more: the job is over here.
+ * The code is 200 before this pod was ever admitted, 201 after. */
+static void give_up(struct pod *p, uint64_t now_ms)
+{
+    struct failure f = {.code = p->was_admitted ? ERR_PEER : ERR_BARRIER};
+    const char *why = p->link_error[0] ? p->link_error : "no answer";
+
+    f.kind = p->was_admitted ? FAILURE_LOST : FAILURE_AGENT;
+    f.round = p->round;
+    if (p->was_admitted)
+        (void)snprintf(f.text, sizeof f.text,
+                       "node rank 0 at %s was lost and did not come back in "
+                       "time: %.300s", p->cfg.zero, why);
+    else
+        (void)snprintf(f.text, sizeof f.text,
+                       "not all pods arrived in time: node rank 0 at %s was "
+                       "not reached: %.300s", p->cfg.zero, why);
+    if (p->failure.kind == FAILURE_AGENT)
+        f = p->failure; /* Its own fault comes first. */
+    pod_end(p, now_ms, f.code, &f);
+}
+
+static uint64_t give_up_ms(const struct pod *p)
+{
+    if (p->was_admitted)
+        return p->heard_ms + p->cfg.rejoin_timeout_ms;
+    return p->start_ms + p->cfg.barrier_timeout_ms;
+}
+
+static void say_waiting(struct pod *p, uint64_t now_ms)
+{
+    char buf[WIRE_TEXT_MAX];
+    struct text t;
+
+    p->say_ms = now_ms + BARRIER_SUMMARY_MS;
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "waiting: node rank 0 at %s %s: %.200s; ", p->cfg.zero,
+             p->was_admitted ? "seen and lost" : "not reached yet",
+             p->link_error[0] ? p->link_error : "no answer yet");
+    text_add_duration(&t, give_up_ms(p) > now_ms ? give_up_ms(p) - now_ms : 0);
+    text_add(&t, " left");
+    pod_say(p, LOG_INFO, "%s", buf);
+}
+
+/* The lease: pod 0 may by now have given this pod's ranks away. */
+static void lease_is_over(struct pod *p, uint64_t now_ms)
+{
+    if (p->state != POD_RUNNING && p->state != POD_FINISHED)
+        return;
+    pod_say(p, LOG_WARNING,
+            "node rank 0 was not heard for 15 s; stopping the workers of "
+            "round %u", p->round);
+    pod_stop_workers(p, now_ms);
+}
+
+static void check_link(struct pod *p, uint64_t now_ms)
+{
+    static const struct wire_msg ping = {.kind = WIRE_PING};
+
+    if (p->link == LINK_ADMITTED || p->link == LINK_UP) {
+        uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
+
+        if (now_ms - since >= BARRIER_SILENCE_MS) {
+            p->out.link_close(p->out.ctx, true);
+            pod_link_down(p, now_ms, "silent");
+        } else if (p->link == LINK_ADMITTED && now_ms >= p->ping_ms) {
+            pod_tell(p, now_ms, &ping);
+        }
+    }
+    if (p->state == POD_GONE || p->state == POD_LEAVING || p->ended ||
+        p->stop_signo)
+        return;
+    if (p->link == LINK_DOWN && now_ms >= p->retry_ms) {
+        p->link = LINK_CONNECTING;
+        p->out.connect(p->out.ctx);
+    }
+    if (p->link == LINK_ADMITTED)
+        return;
+    if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS && p->was_admitted)
+        lease_is_over(p, now_ms);
+    if (now_ms >= give_up_ms(p))
+        give_up(p, now_ms);
+    else if (now_ms >= p->say_ms)
+        say_waiting(p, now_ms);
+}
+
+void pod_check_time(struct pod *p, uint64_t now_ms)
+{
+    if (p->state == POD_FAILING && now_ms >= p->leave_ms + POD_REPORT_MS) {
+        pod_end(p, now_ms, p->failure.code, &p->failure);
+    } else if (p->state == POD_LEAVING && !p->bar &&
+               now_ms >= p->leave_ms + POD_FLUSH_MS) {
+        pod_gone(p);
+    }
+    if (!p->bar && p->state != POD_GONE)
+        check_link(p, now_ms);
+}
+
+static void earliest(uint64_t *at, uint64_t candidate)
+{
+    if (candidate < *at)
+        *at = candidate;
+}
+
+uint64_t pod_deadline(const struct pod *p)
+{
+    uint64_t at = supervisor_deadline(&p->sup);
+
+    if (p->state == POD_GONE)
+        return UINT64_MAX;
+    if (p->bar) {
+        earliest(&at, barrier_deadline(p->bar));
+        if (p->state == POD_FAILING)
+            earliest(&at, p->leave_ms + POD_REPORT_MS);
+        return at;
+    }
+    if (p->state == POD_FAILING)
+        earliest(&at, p->leave_ms + POD_REPORT_MS);
+    if (p->state == POD_LEAVING)
+        earliest(&at, p->leave_ms + POD_FLUSH_MS);
+    if (p->link == LINK_ADMITTED) {
+        earliest(&at, p->ping_ms);
+        earliest(&at, p->heard_ms + BARRIER_SILENCE_MS);
+        return at;
+    }
+    if (p->link == LINK_UP)
+        earliest(&at, p->up_ms + BARRIER_SILENCE_MS);
+    if (p->state == POD_LEAVING || p->ended || p->stop_signo)
+        return at;
+    if (p->link == LINK_DOWN)
+        earliest(&at, p->retry_ms);
+    earliest(&at, give_up_ms(p));
+    earliest(&at, p->say_ms);
+    if (p->was_admitted && (p->state == POD_RUNNING ||
+                            p->state == POD_FINISHED))
+        earliest(&at, p->heard_ms + BARRIER_SILENCE_MS);
+    return at;
+}

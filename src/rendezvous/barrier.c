@@ -1,0 +1,450 @@
+/* barrier: see barrier.h. This file takes the events; what they mean for a
+ * round or the job is decided in barrier_round.c. */
+#include "rendezvous/barrier.h"
+
+#include "base/text.h"
+#include "rendezvous/barrier_round.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define NOBODY UINT32_MAX
+
+void barrier_init(struct barrier *b, const struct barrier_config *cfg,
+                  const struct barrier_out *out, struct bar_peer *peers,
+                  struct bar_conn *conns, uint32_t n_conns, uint64_t now_ms)
+{
+    memset(b, 0, sizeof *b);
+    b->cfg = *cfg;
+    b->out = *out;
+    b->peers = peers;
+    b->conns = conns;
+    b->n_conns = n_conns;
+    memset(peers, 0, cfg->nnodes * sizeof *peers);
+    memset(conns, 0, n_conns * sizeof *conns);
+    for (uint32_t i = 0; i < cfg->nnodes; i++) {
+        peers[i].conn = BARRIER_NO_CONN;
+        peers[i].challenger = BARRIER_NO_CONN;
+    }
+    for (uint32_t i = 0; i < n_conns; i++)
+        conns[i].rank = NOBODY;
+    b->counts[PEER_UNSEEN] = cfg->nnodes;
+    b->rng = cfg->seed | 1;
+    b->gather_ms = now_ms;
+    b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    b->ping_ms = now_ms + BARRIER_PING_MS;
+    b->wake_ms = now_ms + BARRIER_PING_MS;
+    conns[BARRIER_LOCAL].open_ms = now_ms;
+    (void)text_copy(conns[BARRIER_LOCAL].addr, BARRIER_ADDR_MAX, "here");
+}
+
+static bool is_lead_time(const struct barrier *b)
+{
+    return b->phase == BAR_GATHER && !b->started;
+}
+
+/* Refuse this connection alone. */
+static void refuse(struct barrier *b, uint32_t conn, int code,
+                   const char *text)
+{
+    struct wire_msg m = {.kind = WIRE_REFUSE, .code = (uint8_t)code};
+
+    (void)text_copy(m.text, sizeof m.text, text);
+    bar_say(b, LOG_WARNING, "refused %s: %s", b->conns[conn].addr, text);
+    b->out.send(b->out.ctx, conn, &m);
+    b->out.close(b->out.ctx, conn, false);
+    b->conns[conn].open_ms = 0;
+}
+
+/* After WELCOME: bring a pod that came back to where the job is. */
+static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                     bool resumed)
+{
+    struct bar_peer *p = &b->peers[rank];
+    struct failure f;
+    bool runs = p->hello.running != WIRE_NO_ROUND;
+
+    if (b->phase == BAR_ENDING) {
+        if (!resumed || p->state == PEER_UNSEEN || p->state == PEER_LOST)
+            bar_move(b, p, PEER_STAGING);
+        bar_send(b, p, &b->end);
+        return;
+    }
+    if (runs && !(b->phase == BAR_RUN && p->hello.running == b->round)) {
+        f = bar_fault(b, ERR_PEER, "the round that ran here is over");
+        f.kind = FAILURE_LOST;
+        bar_move(b, p, PEER_STOPPING);
+        bar_send_stop(b, p, p->hello.running, &f, 0);
+    } else if (!resumed || p->state == PEER_LOST || p->state == PEER_LEFT) {
+        bar_move(b, p, PEER_STAGING);
+    } else if (!runs && b->phase == BAR_RUN && p->state == PEER_RUNNING) {
+        bar_send_start(b, rank);
+    }
+    (void)now_ms;
+}
+
+static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                    uint32_t conn, const struct bar_hello *hello)
+{
+    struct bar_peer *p = &b->peers[rank];
+    struct wire_msg m = {.kind = WIRE_WELCOME};
+    bool resumed = p->state != PEER_UNSEEN &&
+                   p->hello.incarnation == hello->incarnation;
+
+    if (!resumed && b->phase == BAR_RUN && p->state != PEER_LOST)
+        bar_lose(b, now_ms, rank, BAR_REPLACED);
+    p->hello = *hello;
+    p->conn = conn;
+    p->heard_ms = now_ms;
+    p->down_ms = 0;
+    (void)text_copy(p->addr, sizeof p->addr, b->conns[conn].addr);
+    b->conns[conn].rank = rank;
+    /* A new pod 0 goes on from the highest that any pod reports. */
+    if (b->phase == BAR_GATHER) {
+        uint32_t next = hello->running == WIRE_NO_ROUND ? hello->round
+                                                        : hello->running + 1;
+        if (next > b->round)
+            b->round = next;
+        if (hello->n_restarts > b->n_restarts)
+            b->n_restarts = hello->n_restarts;
+    }
+    m.round = b->round;
+    m.incarnation = b->cfg.incarnation;
+    bar_send(b, p, &m);
+    catch_up(b, now_ms, rank, resumed);
+}
+
+/* The same rank, another incarnation, and the old connection is open. */
+static void challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                      uint32_t conn, const struct bar_hello *hello)
+{
+    struct wire_msg ping = {.kind = WIRE_PING, .round = 1};
+    struct bar_peer *p = &b->peers[rank];
+    char text[WIRE_TEXT_MAX];
+
+    if (rank == 0 || p->challenger != BARRIER_NO_CONN) {
+        (void)snprintf(text, sizeof text,
+                       "node rank %u is held by a live pod at %s; this one is "
+                       "at %s: give each pod its own --node-rank",
+                       rank, p->addr, b->conns[conn].addr);
+        refuse(b, conn, ERR_MISMATCH, text);
+        return;
+    }
+    p->challenger = conn;
+    p->challenge_ms = now_ms;
+    p->answered = false;
+    p->challenge = *hello;
+    bar_send(b, p, &ping);
+    bar_wake(b, now_ms + BARRIER_PROBE_MS);
+}
+
+static void end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                          bool old_lives)
+{
+    struct bar_peer *p = &b->peers[rank];
+    uint32_t conn = p->challenger, old = p->conn;
+    char text[WIRE_TEXT_MAX];
+
+    p->challenger = BARRIER_NO_CONN;
+    if (!b->conns[conn].open_ms)
+        return; /* The newcomer went away meanwhile. */
+    if (old_lives) {
+        (void)snprintf(text, sizeof text,
+                       "node rank %u is held by a live pod at %s; this one is "
+                       "at %s: give each pod its own --node-rank",
+                       rank, p->addr, b->conns[conn].addr);
+        refuse(b, conn, ERR_MISMATCH, text);
+        return;
+    }
+    if (old != BARRIER_NO_CONN) {
+        b->conns[old].rank = NOBODY;
+        b->conns[old].open_ms = 0;
+        b->out.close(b->out.ctx, old, true);
+        bar_lose(b, now_ms, rank, BAR_REPLACED_SILENT);
+    }
+    welcome(b, now_ms, rank, conn, &p->challenge);
+}
+
+void barrier_check_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank)
+{
+    struct bar_peer *p = &b->peers[rank];
+
+    if (p->challenger == BARRIER_NO_CONN)
+        return;
+    if (p->answered)
+        end_challenge(b, now_ms, rank, true);
+    else if (now_ms - p->challenge_ms >= BARRIER_PROBE_MS)
+        end_challenge(b, now_ms, rank, false);
+    else
+        bar_wake(b, p->challenge_ms + BARRIER_PROBE_MS);
+}
+
+/* A pod that is refused and the reason of the job's end has heard of it. */
+static void told(struct barrier *b, uint32_t rank)
+{
+    if (rank < b->cfg.nnodes && b->peers[rank].state == PEER_UNSEEN) {
+        bar_move(b, &b->peers[rank], PEER_BYE);
+        b->n_gone++;
+    }
+}
+
+/* Checks of a HELLO that need no look at the rank. True where it may go on. */
+static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                 const struct wire_msg *m)
+{
+    struct failure f;
+
+    if (strcmp(m->job_id, b->cfg.job_id) != 0) {
+        f = bar_fault(b, ERR_AUTH,
+                      "wrong job id: this pod says '%s', the job here is '%s'",
+                      m->job_id, b->cfg.job_id);
+    } else if (m->nnodes != b->cfg.nnodes) {
+        f = bar_fault(b, ERR_MISMATCH,
+                      "pods disagree about the number of pods: node rank %u "
+                      "(%s, %s) says --nnodes %u, node rank 0 says %u",
+                      m->node_rank, m->host, b->conns[conn].addr, m->nnodes,
+                      b->cfg.nnodes);
+        if (is_lead_time(b)) {
+            told(b, m->node_rank);
+            bar_finish(b, now_ms, ERR_MISMATCH, &f);
+        }
+    } else if (m->node_rank >= b->cfg.nnodes) {
+        f = bar_fault(b, ERR_MISMATCH, "node rank %u is not below --nnodes %u",
+                      m->node_rank, b->cfg.nnodes);
+    } else {
+        return true;
+    }
+    refuse(b, conn, f.code, f.text);
+    return false;
+}
+
+static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                  const struct wire_msg *m)
+{
+    struct bar_hello h = {.incarnation = m->incarnation,
+                          .command_hash = m->command_hash,
+                          .nproc = m->nproc,
+                          .round = m->round,
+                          .running = m->running,
+                          .n_restarts = m->n_restarts};
+    struct bar_peer *p;
+
+    if (!fits(b, now_ms, conn, m))
+        return;
+    (void)text_copy(h.host, sizeof h.host, m->host);
+    p = &b->peers[m->node_rank];
+    if (p->conn != BARRIER_NO_CONN) {
+        if (p->hello.incarnation != h.incarnation) {
+            challenge(b, now_ms, m->node_rank, conn, &h);
+            return;
+        }
+        /* The same agent on a new connection: the old one is dead. */
+        b->conns[p->conn].rank = NOBODY;
+        b->conns[p->conn].open_ms = 0;
+        b->out.close(b->out.ctx, p->conn, true);
+    }
+    welcome(b, now_ms, m->node_rank, conn, &h);
+}
+
+static void digest_text(char out[2 * WIRE_DIGEST + 1], const uint8_t *digest)
+{
+    struct text t;
+
+    text_init(&t, out, 2 * WIRE_DIGEST + 1);
+    for (unsigned i = 0; i < WIRE_DIGEST; i++)
+        text_add(&t, "%02x", digest[i]);
+}
+
+static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                    const struct wire_msg *m)
+{
+    struct bar_peer *p = &b->peers[rank];
+    char theirs[2 * WIRE_DIGEST + 1], ours[2 * WIRE_DIGEST + 1];
+    struct failure f;
+
+    if (b->phase != BAR_GATHER ||
+        (p->state != PEER_STAGING && p->state != PEER_STOPPING))
+        return;
+    if (!b->has_digest) {
+        b->has_digest = true;
+        b->digest_rank = rank;
+        memcpy(b->digest, m->digest, sizeof b->digest);
+    } else if (memcmp(b->digest, m->digest, sizeof b->digest) != 0) {
+        digest_text(theirs, m->digest);
+        digest_text(ours, b->digest);
+        f = bar_fault(b, ERR_MISMATCH,
+                      "pods have different data sets: digest %s on node rank "
+                      "%u (%s), %s on node rank %u (%s)",
+                      theirs, rank, p->hello.host, ours, b->digest_rank,
+                      b->peers[b->digest_rank].hello.host);
+        bar_finish(b, now_ms, ERR_MISMATCH, &f);
+        return;
+    }
+    bar_move(b, p, PEER_ARRIVED);
+    if (b->cfg.nnodes > 1 && b->cfg.nnodes <= 64)
+        bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
+                p->hello.host, p->addr, b->counts[PEER_ARRIVED],
+                b->cfg.nnodes);
+    bar_try_start(b, now_ms);
+}
+
+static void failed(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                   const struct wire_msg *m)
+{
+    struct bar_peer *p = &b->peers[rank];
+
+    if (m->failure.kind == FAILURE_STOPPED) {
+        if (b->phase == BAR_ENDING)
+            bar_move(b, p, PEER_LEFT);
+        else
+            bar_left(b, now_ms, rank, &m->failure);
+    } else if (b->phase == BAR_ENDING) {
+        return;
+    } else if (m->failure.kind == FAILURE_AGENT) {
+        bar_finish(b, now_ms, m->failure.code, &m->failure);
+    } else if (b->phase == BAR_RUN && m->round == b->round) {
+        if (p->state == PEER_RUNNING)
+            bar_move(b, p, PEER_STOPPING);
+        bar_worker_failed(b, now_ms, &m->failure);
+    }
+}
+
+static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                 const struct wire_msg *m)
+{
+    struct bar_peer *p = &b->peers[rank];
+    struct failure f;
+
+    if (b->phase != BAR_RUN || m->round != b->round ||
+        p->state != PEER_RUNNING)
+        return;
+    bar_move(b, p, PEER_DONE);
+    if (b->counts[PEER_DONE] < b->cfg.nnodes)
+        return;
+    if (b->cfg.restart_always && b->n_restarts < b->cfg.max_restarts) {
+        f = bar_fault(b, 0, "all workers ended with 0 and the policy is "
+                            "'always'");
+        bar_worker_failed(b, now_ms, &f);
+    } else {
+        bar_finish(b, now_ms, 0, NULL);
+    }
+}
+
+void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                     const struct wire_msg *m)
+{
+    uint32_t rank = b->conns[conn].rank;
+    struct bar_peer *p;
+
+    if (!b->conns[conn].open_ms || b->phase == BAR_OVER)
+        return;
+    if (rank == NOBODY) {
+        if (m->kind == WIRE_HELLO)
+            hello(b, now_ms, conn, m);
+        else
+            barrier_garbage(b, now_ms, conn, "no HELLO first", WIRE_VERSION);
+        return;
+    }
+    p = &b->peers[rank];
+    p->heard_ms = now_ms;
+    p->answered = true;
+    switch (m->kind) {
+    case WIRE_PROGRESS:
+        p->percent = m->percent;
+        p->progress_ms = now_ms;
+        break;
+    case WIRE_ARRIVED:
+        arrived(b, now_ms, rank, m);
+        break;
+    case WIRE_FAILED:
+        failed(b, now_ms, rank, m);
+        break;
+    case WIRE_DONE:
+        done(b, now_ms, rank, m);
+        break;
+    case WIRE_BYE:
+        if (b->phase == BAR_ENDING && p->state != PEER_BYE) {
+            bar_move(b, p, PEER_BYE);
+            b->n_gone += conn == BARRIER_LOCAL;
+        }
+        break;
+    case WIRE_HELLO:
+    case WIRE_WELCOME:
+    case WIRE_REFUSE:
+    case WIRE_WAITING:
+    case WIRE_START:
+    case WIRE_STOP:
+    case WIRE_END:
+    case WIRE_PING:
+        break;
+    }
+    bar_try_over(b, now_ms, false);
+}
+
+void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                  const char *addr)
+{
+    b->conns[conn].rank = NOBODY;
+    b->conns[conn].open_ms = now_ms ? now_ms : 1;
+    (void)text_copy(b->conns[conn].addr, BARRIER_ADDR_MAX, addr);
+    bar_wake(b, now_ms + BARRIER_HELLO_MS);
+}
+
+void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
+{
+    uint32_t rank = b->conns[conn].rank;
+    struct bar_peer *p;
+
+    b->conns[conn].open_ms = 0;
+    b->conns[conn].rank = NOBODY;
+    if (rank == NOBODY)
+        return;
+    p = &b->peers[rank];
+    if (p->conn != conn)
+        return;
+    p->conn = BARRIER_NO_CONN;
+    if (p->state == PEER_BYE || p->state == PEER_LEFT) {
+        b->n_gone += p->state == PEER_BYE;
+        bar_try_over(b, now_ms, false);
+        return;
+    }
+    if (p->challenger != BARRIER_NO_CONN) {
+        end_challenge(b, now_ms, rank, false);
+        return;
+    }
+    p->down_ms = now_ms ? now_ms : 1;
+    bar_wake(b, now_ms + BARRIER_RESUME_MS);
+}
+
+void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                     const char *why, unsigned version)
+{
+    char text[WIRE_TEXT_MAX];
+
+    if (!b->conns[conn].open_ms)
+        return;
+    if (b->conns[conn].rank != NOBODY) {
+        bar_say(b, LOG_WARNING, "bad bytes from node rank %u (%s): %s",
+                b->conns[conn].rank, b->conns[conn].addr, why);
+        b->out.close(b->out.ctx, conn, true);
+        barrier_closed(b, now_ms, conn);
+        return;
+    }
+    if (version != 0 && version != WIRE_VERSION) {
+        (void)snprintf(text, sizeof text,
+                       "protocol version %u, node rank 0 speaks %u: use the "
+                       "same agent in all pods",
+                       version, WIRE_VERSION);
+        refuse(b, conn, ERR_MISMATCH, text);
+        return;
+    }
+    /* A port scanner, a probe, another program: not worth an answer. */
+    bar_say(b, LOG_DEBUG, "closed %s: %s", b->conns[conn].addr, why);
+    b->out.close(b->out.ctx, conn, true);
+    b->conns[conn].open_ms = 0;
+}
+
+uint64_t barrier_deadline(const struct barrier *b)
+{
+    return b->phase == BAR_OVER ? UINT64_MAX : b->wake_ms;
+}

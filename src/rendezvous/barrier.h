@@ -1,0 +1,159 @@
+/* barrier: pod 0's side of the job. Who has arrived, when a round starts, who
+ * was lost, how often the job may still restart, and how it ends.
+ *
+ * Pure: no I/O, no clock, no allocation. Feed it events with the time in them;
+ * it calls `out` for what is to be done. These calls must not step it again.
+ * Pod 0's own side talks to it as connection BARRIER_LOCAL, by the same
+ * messages as the others.
+ *
+ *   GATHER --all arrived, back-off over--> RUN --all done--> ENDING --> OVER
+ *     ^                                     |                  ^
+ *     +--- a failure that may be retried ---+--- a permanent --+
+ */
+#ifndef RENDEZVOUS_BARRIER_H
+#define RENDEZVOUS_BARRIER_H
+
+#include "base/err.h"
+#include "base/log.h"
+#include "rendezvous/wire.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BARRIER_LOCAL 0u           /* Pod 0's own side; others are >= 1. */
+#define BARRIER_NO_CONN UINT32_MAX
+#define BARRIER_ADDR_MAX 64
+#define BARRIER_SPARE_CONNS 256    /* Beyond nnodes: strangers, newcomers. */
+
+#define BARRIER_PING_MS 5000       /* Heartbeat, both ways. */
+#define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
+#define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
+#define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
+#define BARRIER_HELLO_MS 10000     /* A connection must say HELLO within. */
+#define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
+#define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
+#define BARRIER_STAGING_MS 60000   /* Progress this recent is not late. */
+
+enum barrier_phase { BAR_GATHER, BAR_RUN, BAR_ENDING, BAR_OVER };
+
+enum bar_state {
+    PEER_UNSEEN,
+    PEER_STAGING,  /* Admitted; has not arrived. */
+    PEER_ARRIVED,  /* Ready for the round that is being gathered. */
+    PEER_RUNNING,  /* START was sent. */
+    PEER_DONE,     /* All its workers of this round ended with 0. */
+    PEER_STOPPING, /* Its workers are being stopped. */
+    PEER_LOST,     /* Its connection was lost and did not come back. */
+    PEER_LEFT,     /* It said that it was told to stop. */
+    PEER_BYE,      /* It has heard the end. */
+    PEER_STATES,
+};
+
+struct barrier_config {
+    uint64_t incarnation; /* Of pod 0's agent; random. */
+    uint64_t seed;        /* For jitter. */
+    uint32_t nnodes;
+    const char *job_id;   /* Borrowed for life. */
+    uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
+    uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
+    uint32_t max_restarts;
+    bool restart_never, restart_always, restart_by_code; /* The policy. */
+    bool no_restart_on[256];
+    uint32_t master_port;
+};
+
+struct bar_hello { /* What is kept of a HELLO. */
+    uint64_t incarnation, command_hash;
+    uint32_t nproc, round, running, n_restarts;
+    char host[FAILURE_HOST_MAX];
+};
+
+struct bar_peer {
+    enum bar_state state;
+    uint32_t conn; /* BARRIER_NO_CONN: none now. */
+    struct bar_hello hello;
+    uint64_t heard_ms;    /* When anything was last heard. */
+    uint64_t down_ms;     /* Connection closed, resume window runs; else 0. */
+    uint64_t lost_ms;     /* LOST, LEFT: since when. */
+    uint64_t progress_ms; /* Last staging progress. */
+    uint64_t last_loss_ms;
+    uint32_t n_losses;
+    uint8_t percent;
+    uint32_t challenger; /* A newcomer with the same rank, being checked. */
+    uint64_t challenge_ms;
+    bool answered; /* Something was heard since the challenge. */
+    struct bar_hello challenge;
+    char addr[BARRIER_ADDR_MAX];
+};
+
+struct bar_conn {
+    uint32_t rank;    /* UINT32_MAX: has not said HELLO, or not admitted. */
+    uint64_t open_ms; /* 0: not open. */
+    char addr[BARRIER_ADDR_MAX];
+};
+
+struct barrier_out {
+    void *ctx;
+    void (*send)(void *ctx, uint32_t conn, const struct wire_msg *m);
+    /* Close after what was sent; or at once, with a reset. */
+    void (*close)(void *ctx, uint32_t conn, bool abort);
+    void (*log)(void *ctx, enum log_level level, const char *text);
+};
+
+struct barrier {
+    struct barrier_config cfg;
+    struct barrier_out out;
+    struct bar_peer *peers; /* cfg.nnodes. */
+    struct bar_conn *conns; /* n_conns; index is the connection's id. */
+    uint32_t n_conns;
+
+    enum barrier_phase phase;
+    uint32_t counts[PEER_STATES];
+    uint32_t n_gone;     /* Have said BYE and closed. */
+    uint32_t round;      /* That runs, or is being gathered. */
+    uint32_t n_restarts; /* Counted against the budget. */
+    uint32_t n_failures_in_a_row;
+    bool started;        /* Some round has been started by this pod 0. */
+    bool has_digest;
+    uint8_t digest[WIRE_DIGEST];
+    uint32_t digest_rank; /* Whose digest it is. */
+    uint32_t world_size;
+    uint64_t rng;
+
+    uint64_t gather_ms;     /* When this gathering began. */
+    uint64_t not_before_ms; /* Back-off, or the lease of a silent pod. */
+    uint64_t round_ms;      /* When the round started. */
+    uint64_t summary_ms, ping_ms; /* When next. */
+    uint64_t end_ms;        /* When ENDING began. */
+    bool end_waits;         /* Stay for pods that were not there, too. */
+    struct wire_msg end;    /* END, once phase >= ENDING. */
+    uint64_t wake_ms;
+};
+
+/* `peers` holds cfg->nnodes, `conns` `n_conns` entries; both borrowed for life
+ * and initialised here. Copies cfg and out. */
+void barrier_init(struct barrier *b, const struct barrier_config *cfg,
+                  const struct barrier_out *out, struct bar_peer *peers,
+                  struct bar_conn *conns, uint32_t n_conns, uint64_t now_ms);
+
+/* A connection was accepted; `conn` < n_conns. */
+void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                  const char *addr);
+/* A connection was closed or reset by the other side, or by `out.close`. */
+void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn);
+/* A frame came. */
+void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                     const struct wire_msg *m);
+/* Bytes came that are no frame; `version` as of wire_decode(). */
+void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                     const char *why, unsigned version);
+/* It is barrier_deadline() or later. */
+void barrier_timeout(struct barrier *b, uint64_t now_ms);
+/* UINT64_MAX for never. */
+uint64_t barrier_deadline(const struct barrier *b);
+
+/* Who is missing and what is known of each, in words, folded. */
+void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
+                      size_t cap);
+
+#endif

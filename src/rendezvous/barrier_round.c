@@ -1,0 +1,323 @@
+/* barrier_round: see barrier_round.h. */
+#include "rendezvous/barrier_round.h"
+
+#include "base/text.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
+             ...)
+{
+    char text[WIRE_TEXT_MAX + FAILURE_TEXT_MAX];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    b->out.log(b->out.ctx, level, text);
+}
+
+void bar_wake(struct barrier *b, uint64_t at_ms)
+{
+    if (at_ms < b->wake_ms)
+        b->wake_ms = at_ms;
+}
+
+void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to)
+{
+    b->counts[p->state]--;
+    b->counts[to]++;
+    p->state = to;
+}
+
+void bar_send(const struct barrier *b, const struct bar_peer *p,
+              const struct wire_msg *m)
+{
+    if (p->conn != BARRIER_NO_CONN)
+        b->out.send(b->out.ctx, p->conn, m);
+}
+
+void bar_send_start(const struct barrier *b, uint32_t rank)
+{
+    struct wire_msg m = {.kind = WIRE_START, .round = b->round};
+
+    for (uint32_t i = 0; i < rank; i++)
+        m.rank_base += b->peers[i].hello.nproc;
+    m.world_size = b->world_size;
+    m.master_port = b->cfg.master_port;
+    m.n_restarts = b->n_restarts;
+    bar_send(b, &b->peers[rank], &m);
+}
+
+void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
+                   uint32_t round, const struct failure *cause,
+                   uint64_t delay_ms)
+{
+    struct wire_msg m = {.kind = WIRE_STOP,
+                         .round = round,
+                         .delay_ms = delay_ms,
+                         .failure = *cause};
+
+    bar_send(b, p, &m);
+}
+
+struct failure bar_fault(const struct barrier *b, int code, const char *fmt,
+                         ...)
+{
+    struct failure f = {.kind = FAILURE_AGENT, .code = code};
+    va_list ap;
+
+    f.round = b->round;
+    (void)text_copy(f.host, sizeof f.host, b->peers[0].hello.host);
+    va_start(ap, fmt);
+    (void)vsnprintf(f.text, sizeof f.text, fmt, ap);
+    va_end(ap);
+    return f;
+}
+
+/* Differing command lines are worth one warning, no more. */
+static void warn_commands(const struct barrier *b)
+{
+    for (uint32_t i = 1; i < b->cfg.nnodes; i++)
+        if (b->peers[i].hello.command_hash != b->peers[0].hello.command_hash) {
+            bar_say(b, LOG_WARNING,
+                    "node rank %u runs another command line than node rank 0, "
+                    "going on",
+                    i);
+            return;
+        }
+}
+
+void bar_try_start(struct barrier *b, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_START};
+
+    if (b->phase != BAR_GATHER || b->counts[PEER_ARRIVED] != b->cfg.nnodes)
+        return;
+    if (now_ms < b->not_before_ms) {
+        bar_wake(b, b->not_before_ms);
+        return;
+    }
+    if (!b->started)
+        warn_commands(b);
+    b->phase = BAR_RUN;
+    b->started = true;
+    b->round_ms = now_ms;
+    b->world_size = 0;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        b->world_size += b->peers[i].hello.nproc;
+    m.round = b->round;
+    m.world_size = b->world_size;
+    m.master_port = b->cfg.master_port;
+    m.n_restarts = b->n_restarts;
+    /* Pod 0's own side last: it forks at once, and the others should not
+     * wait for that. */
+    m.rank_base = b->world_size;
+    for (uint32_t i = b->cfg.nnodes; i-- > 0;) {
+        m.rank_base -= b->peers[i].hello.nproc;
+        bar_move(b, &b->peers[i], PEER_RUNNING);
+        bar_send(b, &b->peers[i], &m);
+    }
+}
+
+static uint64_t backoff_ms(struct barrier *b)
+{
+    uint64_t d = b->cfg.backoff_min_ms;
+
+    for (uint32_t i = 1; i < b->n_failures_in_a_row; i++) {
+        if (d >= b->cfg.backoff_max_ms / 2) {
+            d = b->cfg.backoff_max_ms;
+            break;
+        }
+        d *= 2;
+    }
+    if (d > b->cfg.backoff_max_ms)
+        d = b->cfg.backoff_max_ms;
+    /* xorshift64; up to a quarter less, so that jobs do not march in step. */
+    b->rng ^= b->rng << 13;
+    b->rng ^= b->rng >> 7;
+    b->rng ^= b->rng << 17;
+    return d - d / 4 * (b->rng % 1024) / 1024;
+}
+
+/* Every pod stops its workers; then the next round is gathered. */
+static void next_round(struct barrier *b, uint64_t now_ms,
+                       const struct failure *cause, uint64_t delay_ms)
+{
+    uint32_t old = b->round;
+
+    b->phase = BAR_GATHER;
+    b->round++;
+    b->gather_ms = now_ms;
+    if (now_ms + delay_ms > b->not_before_ms)
+        b->not_before_ms = now_ms + delay_ms;
+    b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    bar_wake(b, now_ms + delay_ms);
+    bar_wake(b, b->summary_ms);
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        struct bar_peer *p = &b->peers[i];
+
+        if (p->state == PEER_RUNNING || p->state == PEER_DONE)
+            bar_move(b, p, PEER_STOPPING);
+        if (p->state == PEER_STOPPING)
+            bar_send_stop(b, p, old, cause, delay_ms);
+    }
+}
+
+static bool is_permanent(const struct barrier *b, const struct failure *cause)
+{
+    int code = cause->code;
+
+    if (b->cfg.restart_never || cause->kind == FAILURE_AGENT)
+        return true;
+    if (code == ERR_NOEXEC || code == ERR_NOTFOUND)
+        return true;
+    if (code >= 0 && code < 256 && b->cfg.no_restart_on[code])
+        return true;
+    return b->cfg.restart_by_code && code > 0 && code < 128;
+}
+
+/* Count one restart and open the next round, or end the job with `code`. */
+static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
+                              const struct failure *cause)
+{
+    uint64_t delay;
+
+    if (b->n_restarts >= b->cfg.max_restarts) {
+        bar_finish(b, now_ms, code, code ? cause : NULL);
+        return;
+    }
+    if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
+        b->n_failures_in_a_row = 0;
+    b->n_restarts++;
+    b->n_failures_in_a_row++;
+    delay = backoff_ms(b);
+    next_round(b, now_ms, cause, delay);
+}
+
+void bar_worker_failed(struct barrier *b, uint64_t now_ms,
+                       const struct failure *cause)
+{
+    if (is_permanent(b, cause))
+        bar_finish(b, now_ms, cause->code, cause);
+    else
+        restart_or_finish(b, now_ms, cause->code, cause);
+}
+
+void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
+              const struct failure *cause)
+{
+    struct bar_peer *p = &b->peers[rank];
+
+    bar_say(b, LOG_WARNING, "node rank %u (%s) was told to stop (%s)", rank,
+            p->addr, cause->text);
+    bar_move(b, p, PEER_LEFT);
+    p->lost_ms = now_ms;
+    bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
+    if (b->phase == BAR_RUN)
+        next_round(b, now_ms, cause, 0);
+}
+
+void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
+              enum bar_loss how)
+{
+    static const char *const words[] = {
+        [BAR_CLOSED] = "closed its connection and did not come back within 2 s",
+        [BAR_SILENT] = "was silent for 15 s",
+        [BAR_REPLACED] = "went away, and a new pod has taken its place",
+        [BAR_REPLACED_SILENT] = "does not answer, and a new pod has taken its "
+                                "place",
+    };
+    bool silent = how == BAR_SILENT || how == BAR_REPLACED_SILENT;
+    struct bar_peer *p = &b->peers[rank];
+    struct failure f = {.kind = FAILURE_LOST, .code = ERR_PEER};
+    bool again = p->n_losses > 0 &&
+                 now_ms - p->last_loss_ms < b->cfg.restart_reset_ms;
+
+    f.node_rank = rank;
+    f.round = b->round;
+    (void)text_copy(f.host, sizeof f.host, p->hello.host);
+    (void)snprintf(f.text, sizeof f.text, "node rank %u (%s, %s) %s", rank,
+                   p->hello.host, p->addr, words[how]);
+    bar_move(b, p, PEER_LOST);
+    p->down_ms = 0;
+    p->lost_ms = now_ms;
+    p->conn = BARRIER_NO_CONN;
+    bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
+    if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
+        return;
+    bar_say(b, LOG_WARNING, "%s", f.text);
+    /* What ran there may run on until its own lease and grace are over. */
+    if (silent && b->started)
+        b->not_before_ms = now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms;
+    if (b->phase != BAR_RUN)
+        return;
+    p->n_losses++;
+    p->last_loss_ms = now_ms;
+    if (b->cfg.restart_never)
+        bar_finish(b, now_ms, ERR_PEER, &f);
+    else if (again)
+        restart_or_finish(b, now_ms, ERR_PEER, &f);
+    else
+        next_round(b, now_ms, &f, 0);
+}
+
+void bar_finish(struct barrier *b, uint64_t now_ms, int code,
+                const struct failure *cause)
+{
+    if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
+        return;
+    b->phase = BAR_ENDING;
+    b->end_ms = now_ms;
+    b->end_waits = !b->started && cause && cause->kind == FAILURE_AGENT &&
+                   code != ERR_BARRIER;
+    memset(&b->end, 0, sizeof b->end);
+    b->end.kind = WIRE_END;
+    b->end.round = b->round;
+    b->end.code = (uint8_t)code;
+    b->end.world_size = b->world_size;
+    b->end.n_restarts = b->n_restarts;
+    if (cause)
+        b->end.failure = *cause;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        bar_send(b, &b->peers[i], &b->end);
+    bar_wake(b, now_ms);
+}
+
+/* Whether pod 0 must still stay for this pod. */
+static bool must_hear(const struct barrier *b, const struct bar_peer *p,
+                      uint64_t now_ms)
+{
+    uint64_t since = now_ms - b->end_ms;
+
+    if (p->state == PEER_LEFT || (p->state == PEER_BYE && since > 1000))
+        return false;
+    if (p->state == PEER_BYE && p->conn == BARRIER_LOCAL)
+        return false;
+    if (p->conn != BARRIER_NO_CONN)
+        return since < b->cfg.grace_ms + BARRIER_HEAR_MS;
+    if (p->down_ms)
+        return now_ms - p->down_ms < BARRIER_RESUME_MS;
+    return b->end_waits && since < BARRIER_HEAR_MS;
+}
+
+void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
+{
+    uint32_t heard = b->n_gone + b->counts[PEER_LEFT];
+
+    if (b->phase != BAR_ENDING)
+        return;
+    if (heard == b->cfg.nnodes) {
+        b->phase = BAR_OVER;
+        return;
+    }
+    bar_wake(b, now_ms + 1000);
+    if (!look_at_all)
+        return;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (must_hear(b, &b->peers[i], now_ms))
+            return;
+    b->phase = BAR_OVER;
+}

@@ -1,0 +1,46 @@
+/* barrier_round: the decisions of barrier.c about rounds: start one, end one,
+ * lose a pod, finish the job. Internal to the barrier. */
+#ifndef RENDEZVOUS_BARRIER_ROUND_H
+#define RENDEZVOUS_BARRIER_ROUND_H
+
+#include "rendezvous/barrier.h"
+
+void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
+             ...) __attribute__((format(printf, 3, 4)));
+void bar_wake(struct barrier *b, uint64_t at_ms);
+void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
+void bar_send(const struct barrier *b, const struct bar_peer *p,
+              const struct wire_msg *m);
+
+/* START as this peer must get it. */
+void bar_send_start(const struct barrier *b, uint32_t rank);
+void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
+                   uint32_t round, const struct failure *cause,
+                   uint64_t delay_ms);
+
+/* Start the round where all have arrived and nothing forbids it. */
+void bar_try_start(struct barrier *b, uint64_t now_ms);
+/* A worker failed, or all are done and the policy is `always`. */
+void bar_worker_failed(struct barrier *b, uint64_t now_ms,
+                       const struct failure *cause);
+/* A pod said that it was told to stop. */
+void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
+              const struct failure *cause);
+/* A pod is lost: how. After silence its workers may still run for a while. */
+enum bar_loss { BAR_CLOSED, BAR_SILENT, BAR_REPLACED, BAR_REPLACED_SILENT };
+void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
+              enum bar_loss how);
+/* The job ends: tell everyone. `cause` NULL for success. */
+void bar_finish(struct barrier *b, uint64_t now_ms, int code,
+                const struct failure *cause);
+/* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
+ * other, for time-outs) where nobody is left to wait for. */
+void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
+/* Settle what a newcomer with a held rank waits for, if anything. */
+void barrier_check_challenge(struct barrier *b, uint64_t now_ms,
+                             uint32_t rank);
+/* A failure of class `code` found by pod 0 about the job. */
+struct failure bar_fault(const struct barrier *b, int code, const char *fmt,
+                         ...) __attribute__((format(printf, 3, 4)));
+
+#endif

@@ -1,0 +1,244 @@
+/* barrier_time: what pod 0 does because time has passed: heartbeats, silent
+ * pods, newcomers, deadlines, and the summary of who is missing. */
+#include "rendezvous/barrier.h"
+
+#include "base/text.h"
+#include "rendezvous/barrier_round.h"
+
+#include <string.h>
+
+static bool is_unseen(const void *b, unsigned i)
+{
+    return ((const struct barrier *)b)->peers[i].state == PEER_UNSEEN;
+}
+
+static bool is_staging(const void *b, unsigned i)
+{
+    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
+
+    return p->state == PEER_STAGING && !p->down_ms;
+}
+
+static bool is_stopping(const void *b, unsigned i)
+{
+    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
+
+    return p->state == PEER_STOPPING && !p->down_ms;
+}
+
+static bool is_lost(const void *b, unsigned i)
+{
+    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
+
+    return p->state == PEER_LOST || p->down_ms;
+}
+
+static bool is_left(const void *b, unsigned i)
+{
+    return ((const struct barrier *)b)->peers[i].state == PEER_LEFT;
+}
+
+/* "node rank 3" or "node ranks 3-5,7", as far as any; else nothing. */
+static unsigned add_ranks(struct text *t, const struct barrier *b,
+                          bool (*member)(const void *, unsigned))
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < b->cfg.nnodes; i++)
+        n += member(b, i);
+    if (n == 0)
+        return 0;
+    text_add(t, "%snode rank%s ", t->len ? "; " : "", n == 1 ? "" : "s");
+    text_add_ranges(t, b->cfg.nnodes, member, b, 120);
+    return n;
+}
+
+static void add_percent(struct text *t, const struct barrier *b)
+{
+    unsigned low = 100, high = 0;
+
+    for (unsigned i = 0; i < b->cfg.nnodes; i++) {
+        if (!is_staging(b, i))
+            continue;
+        if (b->peers[i].percent < low)
+            low = b->peers[i].percent;
+        if (b->peers[i].percent > high)
+            high = b->peers[i].percent;
+    }
+    if (low == high)
+        text_add(t, " staging (%u %%)", low);
+    else
+        text_add(t, " staging (%u to %u %%)", low, high);
+}
+
+/* The one that has been away longest stands for the others. */
+static void add_lost(struct text *t, const struct barrier *b, uint64_t now_ms)
+{
+    const struct bar_peer *worst = NULL;
+
+    for (unsigned i = 0; i < b->cfg.nnodes; i++)
+        if (is_lost(b, i) && (!worst || b->peers[i].heard_ms <
+                                            worst->heard_ms))
+            worst = &b->peers[i];
+    text_add(t, " seen and lost, last heard ");
+    text_add_duration(t, now_ms - worst->heard_ms);
+    text_add(t, " ago at %s", worst->addr);
+}
+
+void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
+                      size_t cap)
+{
+    struct text t;
+
+    text_init(&t, out, cap);
+    if (add_ranks(&t, b, is_unseen))
+        text_add(&t, " not seen yet");
+    if (add_ranks(&t, b, is_staging))
+        add_percent(&t, b);
+    if (add_ranks(&t, b, is_lost))
+        add_lost(&t, b, now_ms);
+    if (add_ranks(&t, b, is_left))
+        text_add(&t, " told to stop from outside");
+    if (add_ranks(&t, b, is_stopping))
+        text_add(&t, " still stopping the workers of the last round");
+}
+
+static void summary(struct barrier *b, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
+
+    b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return;
+    barrier_describe(b, now_ms, m.text, sizeof m.text);
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        bar_send(b, &b->peers[i], &m);
+}
+
+static bool is_late(const struct bar_peer *p, uint64_t now_ms)
+{
+    if (p->state == PEER_ARRIVED)
+        return false;
+    return !(p->state == PEER_STAGING && p->conn != BARRIER_NO_CONN &&
+             p->progress_ms > 0 &&
+             now_ms - p->progress_ms < BARRIER_STAGING_MS);
+}
+
+/* A lost pod has --rejoin-timeout; the first gathering --barrier-timeout. */
+static void check_gathering(struct barrier *b, uint64_t now_ms)
+{
+    uint64_t limit = b->cfg.barrier_timeout_ms;
+    char missing[WIRE_TEXT_MAX - 64];
+    struct failure f;
+    bool late = false;
+
+    if (b->started)
+        limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        const struct bar_peer *p = &b->peers[i];
+
+        if (b->started &&
+            (p->state == PEER_LOST || p->state == PEER_LEFT) &&
+            now_ms - p->lost_ms >= b->cfg.rejoin_timeout_ms) {
+            barrier_describe(b, now_ms, missing, sizeof missing);
+            f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
+                          missing);
+            f.kind = FAILURE_LOST;
+            f.node_rank = i;
+            bar_finish(b, now_ms, ERR_PEER, &f);
+            return;
+        }
+        late = late || is_late(p, now_ms);
+    }
+    if (now_ms - b->gather_ms < limit || !late)
+        return;
+    barrier_describe(b, now_ms, missing, sizeof missing);
+    f = bar_fault(b, ERR_BARRIER, "not all pods arrived in time: %s", missing);
+    bar_finish(b, now_ms, ERR_BARRIER, &f);
+}
+
+static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                       bool ping_due)
+{
+    static const struct wire_msg ping = {.kind = WIRE_PING};
+    struct bar_peer *p = &b->peers[rank];
+    uint32_t conn = p->conn;
+
+    if (p->down_ms && now_ms - p->down_ms >= BARRIER_RESUME_MS)
+        bar_lose(b, now_ms, rank, BAR_CLOSED);
+    if (conn == BARRIER_NO_CONN || rank == 0)
+        return;
+    if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS) {
+        b->conns[conn].rank = UINT32_MAX;
+        b->conns[conn].open_ms = 0;
+        b->out.close(b->out.ctx, conn, true);
+        p->conn = BARRIER_NO_CONN;
+        if (p->state != PEER_BYE && p->state != PEER_LEFT)
+            bar_lose(b, now_ms, rank, BAR_SILENT);
+        return;
+    }
+    if (ping_due)
+        bar_send(b, p, &ping);
+    bar_wake(b, p->heard_ms + BARRIER_SILENCE_MS);
+}
+
+static void check_conns(struct barrier *b, uint64_t now_ms)
+{
+    for (uint32_t i = 1; i < b->n_conns; i++) {
+        const struct bar_conn *c = &b->conns[i];
+
+        if (!c->open_ms || c->rank != UINT32_MAX)
+            continue;
+        if (now_ms - c->open_ms >= BARRIER_HELLO_MS)
+            barrier_garbage(b, now_ms, i, "no HELLO in time", 0);
+        else
+            bar_wake(b, c->open_ms + BARRIER_HELLO_MS);
+    }
+}
+
+/* When a gathering may next have to be given up. */
+static void wake_for_gathering(struct barrier *b, uint64_t now_ms)
+{
+    uint64_t limit = b->gather_ms + b->cfg.barrier_timeout_ms;
+
+    if (b->started)
+        limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
+    bar_wake(b, limit > now_ms ? limit : now_ms + 1000);
+    bar_wake(b, b->summary_ms);
+    if (b->not_before_ms > now_ms)
+        bar_wake(b, b->not_before_ms);
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        const struct bar_peer *p = &b->peers[i];
+
+        if (b->started && (p->state == PEER_LOST || p->state == PEER_LEFT))
+            bar_wake(b, p->lost_ms + b->cfg.rejoin_timeout_ms);
+    }
+}
+
+void barrier_timeout(struct barrier *b, uint64_t now_ms)
+{
+    bool ping_due = now_ms >= b->ping_ms;
+
+    if (ping_due)
+        b->ping_ms = now_ms + BARRIER_PING_MS;
+    b->wake_ms = b->ping_ms;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        struct bar_peer *p = &b->peers[i];
+
+        barrier_check_challenge(b, now_ms, i);
+        check_peer(b, now_ms, i, ping_due);
+        if (p->down_ms)
+            bar_wake(b, p->down_ms + BARRIER_RESUME_MS);
+    }
+    check_conns(b, now_ms);
+    if (b->phase == BAR_GATHER) {
+        bar_try_start(b, now_ms);
+        if (b->phase == BAR_GATHER)
+            check_gathering(b, now_ms);
+        if (b->phase == BAR_GATHER && now_ms >= b->summary_ms)
+            summary(b, now_ms);
+        if (b->phase == BAR_GATHER)
+            wake_for_gathering(b, now_ms);
+    }
+    bar_try_over(b, now_ms, true);
+}

@@ -1,0 +1,277 @@
+/* wire: see wire.h. One walk over the fields serves both directions, so that
+ * what is written and what is read cannot drift apart. */
+#include "rendezvous/wire.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+/* A walk over the payload: writes where `out`, else reads from `in`. */
+struct walk {
+    uint8_t *out;
+    const uint8_t *in;
+    size_t pos, end;
+    const char *why; /* Set on the first fault; later steps do nothing. */
+};
+
+static void walk_uint(struct walk *w, uint64_t *v, unsigned n)
+{
+    if (w->why)
+        return;
+    if (w->pos + n > w->end) {
+        w->why = "a field is cut off";
+        return;
+    }
+    if (w->out) {
+        for (unsigned i = 0; i < n; i++)
+            w->out[w->pos + i] = (uint8_t)(*v >> (8 * (n - 1 - i)));
+    } else {
+        *v = 0;
+        for (unsigned i = 0; i < n; i++)
+            *v = *v << 8 | w->in[w->pos + i];
+    }
+    w->pos += n;
+}
+
+static void walk_u8(struct walk *w, uint8_t *v)
+{
+    uint64_t wide = *v;
+
+    walk_uint(w, &wide, 1);
+    *v = (uint8_t)wide;
+}
+
+static void walk_u32(struct walk *w, uint32_t *v)
+{
+    uint64_t wide = *v;
+
+    walk_uint(w, &wide, 4);
+    *v = (uint32_t)wide;
+}
+
+static void walk_u64(struct walk *w, uint64_t *v)
+{
+    walk_uint(w, v, 8);
+}
+
+static void walk_bytes(struct walk *w, uint8_t *v, size_t n)
+{
+    if (w->why)
+        return;
+    if (w->pos + n > w->end) {
+        w->why = "a field is cut off";
+        return;
+    }
+    if (w->out)
+        memcpy(w->out + w->pos, v, n);
+    else
+        memcpy(v, w->in + w->pos, n);
+    w->pos += n;
+}
+
+/* A string of at most cap - 1 bytes. What is read must already be valid, for
+ * these texts end in people's terminals. */
+static void walk_string(struct walk *w, char *s, size_t cap)
+{
+    char copy[FAILURE_TAIL_MAX + 1];
+    uint64_t n;
+
+    if (w->why)
+        return;
+    if (w->out)
+        text_make_utf8(s, cap - 1);
+    n = w->out ? strlen(s) : 0;
+    walk_uint(w, &n, 2);
+    if (w->why)
+        return;
+    if (n > cap - 1) {
+        w->why = "a string is too long";
+        return;
+    }
+    walk_bytes(w, (uint8_t *)s, (size_t)n);
+    if (w->why || w->out)
+        return;
+    s[n] = '\0';
+    memcpy(copy, s, (size_t)n + 1);
+    if (strlen(s) != n || text_make_utf8(copy, sizeof copy - 1) != n ||
+        memcmp(copy, s, (size_t)n) != 0)
+        w->why = "a string is no clean UTF-8";
+}
+
+static void walk_failure(struct walk *w, struct failure *f)
+{
+    uint8_t kind = (uint8_t)f->kind, code = (uint8_t)f->code,
+            signo = (uint8_t)f->signo;
+
+    walk_u8(w, &kind);
+    walk_u8(w, &code);
+    walk_u8(w, &signo);
+    if (!w->why && kind > FAILURE_STOPPED)
+        w->why = "no such kind of failure";
+    if (!w->out && !w->why) {
+        f->kind = (enum failure_kind)kind;
+        f->code = code;
+        f->signo = signo;
+    }
+    walk_u32(w, &f->node_rank);
+    walk_u32(w, &f->rank);
+    walk_u32(w, &f->local_rank);
+    walk_u32(w, &f->pid);
+    walk_u32(w, &f->round);
+    walk_u64(w, &f->ran_ms);
+    walk_string(w, f->host, sizeof f->host);
+    walk_string(w, f->text, sizeof f->text);
+    walk_string(w, f->tail, sizeof f->tail);
+}
+
+static void walk_hello(struct walk *w, struct wire_msg *m)
+{
+    walk_u64(w, &m->incarnation);
+    walk_u32(w, &m->node_rank);
+    walk_u32(w, &m->nnodes);
+    walk_u32(w, &m->nproc);
+    walk_u32(w, &m->n_restarts);
+    walk_u32(w, &m->running);
+    walk_u64(w, &m->command_hash);
+    walk_string(w, m->job_id, sizeof m->job_id);
+    walk_string(w, m->host, sizeof m->host);
+}
+
+static void walk_start(struct walk *w, struct wire_msg *m)
+{
+    walk_u32(w, &m->rank_base);
+    walk_u32(w, &m->world_size);
+    walk_u32(w, &m->master_port);
+    walk_u32(w, &m->n_restarts);
+}
+
+static void walk_end(struct walk *w, struct wire_msg *m)
+{
+    walk_u8(w, &m->code);
+    walk_u32(w, &m->world_size);
+    walk_u32(w, &m->n_restarts);
+    walk_failure(w, &m->failure);
+}
+
+static void walk_payload(struct walk *w, struct wire_msg *m)
+{
+    switch (m->kind) {
+    case WIRE_HELLO:
+        walk_hello(w, m);
+        break;
+    case WIRE_WELCOME:
+        walk_u64(w, &m->incarnation);
+        break;
+    case WIRE_REFUSE:
+        walk_u8(w, &m->code);
+        walk_string(w, m->text, sizeof m->text);
+        break;
+    case WIRE_PROGRESS:
+        walk_u8(w, &m->percent);
+        break;
+    case WIRE_ARRIVED:
+        walk_bytes(w, m->digest, sizeof m->digest);
+        break;
+    case WIRE_WAITING:
+        walk_string(w, m->text, sizeof m->text);
+        break;
+    case WIRE_START:
+        walk_start(w, m);
+        break;
+    case WIRE_FAILED:
+        walk_failure(w, &m->failure);
+        break;
+    case WIRE_STOP:
+        walk_u64(w, &m->delay_ms);
+        walk_failure(w, &m->failure);
+        break;
+    case WIRE_END:
+        walk_end(w, m);
+        break;
+    case WIRE_DONE:
+    case WIRE_BYE:
+    case WIRE_PING:
+        break;
+    }
+}
+
+const char *wire_name(unsigned kind)
+{
+    switch (kind) {
+#define X(name, number, direction, meaning)                                    \
+    case number:                                                               \
+        return #name;
+        WIRE_TABLE(X)
+#undef X
+    default:
+        return "?";
+    }
+}
+
+static void walk_head(struct walk *w, uint32_t *magic, uint8_t *version,
+                      uint8_t *kind, uint64_t *len, uint32_t *round)
+{
+    walk_u32(w, magic);
+    walk_u8(w, version);
+    walk_u8(w, kind);
+    walk_uint(w, len, 2);
+    walk_u32(w, round);
+}
+
+size_t wire_encode(const struct wire_msg *m, uint8_t *buf)
+{
+    struct wire_msg copy = *m; /* Strings may have to be made valid. */
+    struct walk body = {.out = buf, .pos = WIRE_HEAD, .end = WIRE_FRAME_MAX};
+    struct walk head = {.out = buf, .end = WIRE_HEAD};
+    uint32_t magic = WIRE_MAGIC;
+    uint8_t version = WIRE_VERSION, kind = (uint8_t)m->kind;
+    uint64_t len;
+
+    walk_payload(&body, &copy);
+    len = body.pos - WIRE_HEAD;
+    walk_head(&head, &magic, &version, &kind, &len, &copy.round);
+    return body.pos;
+}
+
+static int refuse(const char **ret_why, const char *why)
+{
+    *ret_why = why;
+    return -1;
+}
+
+int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
+                const char **ret_why, unsigned *ret_version)
+{
+    struct walk w = {.in = buf, .end = WIRE_HEAD};
+    uint32_t magic = 0, round = 0;
+    uint8_t version = 0, kind = 0;
+    uint64_t body = 0;
+    static const uint8_t start[4] = {'A', 'G', 'N', 'T'};
+
+    *ret_version = 0;
+    /* A stranger's first bytes are enough to know him. */
+    if (len > 0 && memcmp(buf, start, len < 4 ? len : 4) != 0)
+        return refuse(ret_why, "no frame of agent");
+    if (len < WIRE_HEAD)
+        return 0;
+    walk_head(&w, &magic, &version, &kind, &body, &round);
+    *ret_version = version;
+    if (version != WIRE_VERSION)
+        return refuse(ret_why, "another protocol version");
+    if (body > WIRE_FRAME_MAX - WIRE_HEAD)
+        return refuse(ret_why, "a frame is too long");
+    if (wire_name(kind)[0] == '?')
+        return refuse(ret_why, "no such message");
+    if (len < WIRE_HEAD + body)
+        return 0;
+    memset(ret, 0, sizeof *ret);
+    ret->kind = (enum wire_kind)kind;
+    ret->round = round;
+    w.end = WIRE_HEAD + (size_t)body;
+    walk_payload(&w, ret);
+    if (!w.why && w.pos != w.end)
+        w.why = "a frame has bytes left over";
+    if (w.why)
+        return refuse(ret_why, w.why);
+    return (int)w.end;
+}

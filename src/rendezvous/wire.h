@@ -1,0 +1,85 @@
+/* wire: the frames between a pod and pod 0, byte by byte in docs/wire.md.
+ *
+ * Pure. A frame is a 12-byte head (magic, version, kind, payload length,
+ * round) and a payload; integers are big-endian, a string is a length of two
+ * bytes and that many bytes of UTF-8 without control characters (but tab and
+ * newline). The head never changes between versions, so that a peer of
+ * another version can be told so. */
+#ifndef RENDEZVOUS_WIRE_H
+#define RENDEZVOUS_WIRE_H
+
+#include "supervise/failure.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define WIRE_MAGIC 0x41474e54u /* "AGNT" */
+#define WIRE_VERSION 1
+#define WIRE_HEAD 12
+#define WIRE_FRAME_MAX 4096 /* Head and payload. */
+#define WIRE_JOB_ID_MAX 129 /* NUL included. */
+#define WIRE_TEXT_MAX 512
+#define WIRE_DIGEST 32
+#define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
+
+/* X(name, number, direction, meaning): the one table of messages. */
+#define WIRE_TABLE(X)                                                          \
+    X(HELLO, 1, "to pod 0", "who I am; the first frame of a connection")       \
+    X(WELCOME, 2, "from pod 0", "you are admitted; the round to arrive for")   \
+    X(REFUSE, 3, "from pod 0", "you are not admitted, and why")                \
+    X(PROGRESS, 4, "to pod 0", "my data set is being staged, so far")          \
+    X(ARRIVED, 5, "to pod 0", "nothing of an older round runs here; ready")    \
+    X(WAITING, 6, "from pod 0", "who is missing, in words")                    \
+    X(START, 7, "from pod 0", "start the workers of this round")               \
+    X(FAILED, 8, "to pod 0", "a failure on my pod, or I was told to stop")     \
+    X(STOP, 9, "from pod 0", "stop the workers of this round, and why")        \
+    X(DONE, 10, "to pod 0", "all my workers of this round ended with 0")       \
+    X(END, 11, "from pod 0", "the job is over: the exit code and the cause")   \
+    X(BYE, 12, "to pod 0", "I have heard the end; nothing runs here")          \
+    X(PING, 13, "both", "I am alive")
+
+enum wire_kind {
+#define X(name, number, direction, meaning) WIRE_##name = number,
+    WIRE_TABLE(X)
+#undef X
+};
+
+struct wire_msg {
+    enum wire_kind kind;
+    uint32_t round; /* Which round it is about; 0 where none. */
+
+    /* HELLO; WELCOME (incarnation of pod 0). */
+    uint64_t incarnation;
+    uint32_t node_rank, nnodes, nproc;
+    uint32_t n_restarts;    /* HELLO, START, END: restarts used so far. */
+    uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */
+    uint64_t command_hash;  /* HELLO: of the workers' command line. */
+    char job_id[WIRE_JOB_ID_MAX];
+    char host[FAILURE_HOST_MAX];
+
+    uint8_t digest[WIRE_DIGEST]; /* ARRIVED: of the data sets; 0: none. */
+    uint8_t percent;             /* PROGRESS: 0..100. */
+    uint32_t rank_base, world_size; /* START; END (world_size). */
+    uint32_t master_port;           /* START. */
+    uint64_t delay_ms;              /* STOP: until the next round opens. */
+    uint8_t code;                   /* REFUSE, END: exit status. */
+    char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING. */
+    struct failure failure;         /* FAILED, STOP, END. */
+};
+
+/* "HELLO"; "?" for a number that is no kind. */
+const char *wire_name(unsigned kind);
+
+/* Write the frame to `buf` of WIRE_FRAME_MAX bytes; returns its length.
+ * Strings are made valid on the way (text_make_utf8); all messages fit. */
+size_t wire_encode(const struct wire_msg *m, uint8_t *buf);
+
+/* Read a frame from the start of buf[0..len). Returns the bytes that it took,
+ * 0 where more are needed, or -1 with a reason in *ret_why (static text) where
+ * this is no frame; *ret_version is then the peer's version, or 0 where not
+ * even the magic is right. What it reads, wire_encode() writes again. */
+int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
+                const char **ret_why, unsigned *ret_version);
+
+#endif

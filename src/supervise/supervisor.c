@@ -1,0 +1,158 @@
+/* supervisor: see supervisor.h. */
+#include "supervise/supervisor.h"
+
+#include <signal.h>
+#include <string.h>
+
+void supervisor_init(struct supervisor *s, const struct sup_out *out,
+                     uint32_t n_workers, uint64_t grace_ms)
+{
+    memset(s, 0, sizeof *s);
+    s->out = *out;
+    s->n_workers = n_workers;
+    s->grace_ms = grace_ms;
+    s->poll_ms = UINT64_MAX;
+}
+
+void supervisor_start(struct supervisor *s)
+{
+    s->state = SUP_RUNNING;
+    s->n_alive = s->n_workers;
+    for (uint32_t i = 0; i < s->n_workers; i++)
+        s->alive[i] = true;
+    s->killed = s->sweeping = s->swept_term = false;
+    s->poll_ms = UINT64_MAX;
+    s->poll_step_ms = SUP_POLL_MS;
+}
+
+static bool is_ending(const struct supervisor *s)
+{
+    return s->state == SUP_STOPPING || s->state == SUP_CLEANING;
+}
+
+static void signal_all(struct supervisor *s, int signo)
+{
+    for (uint32_t i = 0; i < s->n_workers; i++)
+        if (s->alive[i])
+            s->out.kill(s->out.ctx, i, signo);
+}
+
+static void sweep(struct supervisor *s, int signo)
+{
+    if (s->sweeping)
+        return;
+    s->sweeping = true;
+    s->poll_ms = UINT64_MAX;
+    s->out.sweep(s->out.ctx, signo);
+}
+
+/* All workers are dead: see what they left behind. */
+static void look(struct supervisor *s)
+{
+    int signo = s->killed ? SIGKILL : s->swept_term ? 0 : SIGTERM;
+
+    s->swept_term = true;
+    sweep(s, signo);
+}
+
+static void begin_end(struct supervisor *s, uint64_t now_ms,
+                      enum sup_state state)
+{
+    s->state = state;
+    s->kill_ms = now_ms + s->grace_ms;
+    signal_all(s, SIGTERM);
+    if (s->n_alive == 0)
+        look(s);
+    else
+        sweep(s, SIGTERM);
+}
+
+enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
+                                uint32_t worker, bool ok)
+{
+    enum sup_news news = SUP_QUIET;
+
+    if (worker >= s->n_workers || !s->alive[worker])
+        return SUP_QUIET;
+    s->alive[worker] = false;
+    s->n_alive--;
+    if (s->state == SUP_RUNNING && !ok) {
+        begin_end(s, now_ms, SUP_STOPPING);
+        news = SUP_FAILED;
+    } else if (s->state == SUP_RUNNING && s->n_alive == 0) {
+        begin_end(s, now_ms, SUP_CLEANING);
+    } else if (is_ending(s) && s->n_alive == 0) {
+        look(s);
+    }
+    return news;
+}
+
+void supervisor_stop(struct supervisor *s, uint64_t now_ms)
+{
+    if (s->state == SUP_RUNNING)
+        begin_end(s, now_ms, SUP_STOPPING);
+}
+
+void supervisor_hurry(struct supervisor *s, uint64_t now_ms)
+{
+    if (is_ending(s) && !s->killed)
+        s->kill_ms = now_ms;
+}
+
+enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
+                               uint32_t n_left, bool output_pending)
+{
+    enum sup_news news;
+
+    s->sweeping = false;
+    if (!is_ending(s))
+        return SUP_QUIET;
+    if (s->n_alive == 0 && n_left == 0 && s->swept_term &&
+        (!output_pending || now_ms >= s->kill_ms)) {
+        news = s->state == SUP_CLEANING ? SUP_DONE : SUP_STOPPED;
+        s->state = SUP_IDLE;
+        s->poll_ms = UINT64_MAX;
+        return news;
+    }
+    if (s->n_alive == 0 && !s->swept_term) {
+        look(s); /* The last worker died while the first sweep ran. */
+        return SUP_QUIET;
+    }
+    if (s->n_alive == 0 || s->killed) {
+        s->poll_ms = now_ms + s->poll_step_ms;
+        if (s->poll_step_ms < SUP_POLL_MAX_MS)
+            s->poll_step_ms *= 2;
+    }
+    return SUP_QUIET;
+}
+
+enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
+{
+    if (!is_ending(s))
+        return SUP_QUIET;
+    if (now_ms >= s->kill_ms && !s->killed) {
+        s->killed = true;
+        s->poll_step_ms = SUP_POLL_MS;
+        signal_all(s, SIGKILL);
+        sweep(s, SIGKILL);
+        return SUP_QUIET;
+    }
+    if (s->killed && now_ms >= s->kill_ms + SUP_STUCK_MS) {
+        s->state = SUP_IDLE;
+        return SUP_STUCK;
+    }
+    if (now_ms >= s->poll_ms)
+        sweep(s, s->killed ? SIGKILL : 0);
+    return SUP_QUIET;
+}
+
+uint64_t supervisor_deadline(const struct supervisor *s)
+{
+    uint64_t at = s->poll_ms;
+    uint64_t limit;
+
+    if (!is_ending(s))
+        return UINT64_MAX;
+    limit = s->killed ? s->kill_ms + SUP_STUCK_MS : s->kill_ms;
+    return limit < at ? limit : at;
+}

@@ -1,0 +1,71 @@
+/* supervisor: the local gang: started together, stopped together, and gone
+ * only when nothing that it left behind is alive.
+ *
+ * Pure. It calls `out` for what is to be done; these calls must not step it
+ * again. Whether the job restarts is not decided here but by pod 0
+ * (rendezvous/barrier.h).
+ *
+ *   IDLE --start--> RUNNING --a worker fails, or stop--> STOPPING --gone--> IDLE
+ *                      +------all workers ended with 0--> CLEANING --gone--> IDLE
+ */
+#ifndef SUPERVISE_SUPERVISOR_H
+#define SUPERVISE_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define SUP_MAX_WORKERS 1024
+#define SUP_POLL_MS 20       /* First look at what is left; doubles. */
+#define SUP_POLL_MAX_MS 320
+#define SUP_STUCK_MS 10000   /* KILL to "cannot be killed". */
+
+enum sup_state { SUP_IDLE, SUP_RUNNING, SUP_STOPPING, SUP_CLEANING };
+
+enum sup_news {
+    SUP_QUIET,
+    SUP_FAILED,  /* The first failure of this gang; it is being stopped. */
+    SUP_STOPPED, /* After a failure or a stop: all gone. */
+    SUP_DONE,    /* All ended with 0, and all gone. */
+    SUP_STUCK,   /* Something outlives SIGKILL. */
+};
+
+struct sup_out {
+    void *ctx;
+    void (*kill)(void *ctx, uint32_t worker, int signo); /* Its group. */
+    /* Look for what workers left behind, send it `signo` (0: only look), and
+     * report by supervisor_swept(), later. */
+    void (*sweep)(void *ctx, int signo);
+};
+
+struct supervisor {
+    struct sup_out out;
+    uint64_t grace_ms;
+    enum sup_state state;
+    uint32_t n_workers, n_alive;
+    bool alive[SUP_MAX_WORKERS];
+    bool killed;        /* SIGKILL was sent. */
+    bool sweeping;      /* A sweep was asked for, no answer yet. */
+    bool swept_term;    /* What was left behind got TERM after the last death. */
+    uint64_t kill_ms;   /* STOPPING, CLEANING: when TERM becomes KILL. */
+    uint64_t poll_ms;   /* When to look again; UINT64_MAX: not waiting. */
+    uint64_t poll_step_ms;
+};
+
+void supervisor_init(struct supervisor *s, const struct sup_out *out,
+                     uint32_t n_workers, uint64_t grace_ms);
+
+/* The caller starts all workers; a start that fails is a death with 126. */
+void supervisor_start(struct supervisor *s);
+enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
+                                uint32_t worker, bool ok);
+/* TERM to all, KILL after the grace. Ignored unless RUNNING. */
+void supervisor_stop(struct supervisor *s, uint64_t now_ms);
+/* End the grace now. */
+void supervisor_hurry(struct supervisor *s, uint64_t now_ms);
+/* Answer to a sweep: what is still alive, and whether output is pending. */
+enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
+                               uint32_t n_left, bool output_pending);
+enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms);
+uint64_t supervisor_deadline(const struct supervisor *s);
+
+#endif
