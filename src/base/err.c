@@ -1,9 +1,10 @@
 /* err: see err.h. */
 #include "base/err.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 static const struct err_row rows[] = {
 #define X(name, status, word, retry, meaning)                                  \
@@ -12,30 +13,38 @@ static const struct err_row rows[] = {
 #undef X
 };
 
+/* Formatted aside, since an argument may be the text that was there. */
+__attribute__((format(printf, 3, 0)))
+static void set_text(struct err *e, const char *after, const char *fmt,
+                     va_list ap)
+{
+    char text[ERR_TEXT_MAX];
+    struct text t;
+
+    text_init(&t, text, sizeof text);
+    text_vadd(&t, fmt, ap);
+    text_add(&t, "%s%s", *after ? ": " : "", after);
+    (void)text_copy(e->text, sizeof e->text, text);
+}
+
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
     va_list ap;
 
     e->code = code;
     va_start(ap, fmt);
-    (void)vsnprintf(e->text, sizeof e->text, fmt, ap);
+    set_text(e, "", fmt, ap);
     va_end(ap);
     return -code;
 }
 
 int err_wrap(struct err *e, const char *fmt, ...)
 {
-    char was[ERR_TEXT_MAX];
-    int len;
     va_list ap;
 
-    memcpy(was, e->text, sizeof was);
     va_start(ap, fmt);
-    len = vsnprintf(e->text, sizeof e->text, fmt, ap);
+    set_text(e, e->text, fmt, ap);
     va_end(ap);
-    if (len >= 0 && (size_t)len < sizeof e->text - 1)
-        (void)snprintf(e->text + len, sizeof e->text - (size_t)len, ": %s",
-                       was);
     return -e->code;
 }
 

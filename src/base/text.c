@@ -1,7 +1,6 @@
 /* text: see text.h. */
 #include "base/text.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,50 +13,88 @@ void text_init(struct text *t, char *buf, size_t cap)
     buf[0] = '\0';
 }
 
-void text_add(struct text *t, const char *fmt, ...)
+size_t text_whole(const char *s, size_t len)
+{
+    for (size_t back = 1; back <= 3 && back <= len; back++) {
+        unsigned char c = (unsigned char)s[len - back];
+        size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
+
+        if (c < 0x80)
+            break;
+        if (c >= 0xc0)
+            return n > back && c <= 0xf4 ? len - back : len;
+    }
+    return len;
+}
+
+void text_vadd(struct text *t, const char *fmt, va_list ap)
 {
     size_t room = t->cap - t->len;
     int n;
+
+    if (t->cut)
+        return;
+    n = vsnprintf(t->at + t->len, room, fmt, ap);
+    if (n > 0 && (size_t)n >= room) {
+        t->cut = true;
+        t->len = text_whole(t->at, t->cap - 1);
+    } else if (n > 0) {
+        t->len += (size_t)n;
+    }
+    t->at[t->len] = '\0';
+}
+
+void text_add(struct text *t, const char *fmt, ...)
+{
     va_list ap;
 
     va_start(ap, fmt);
-    n = vsnprintf(t->at + t->len, room, fmt, ap);
+    text_vadd(t, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        return;
-    if ((size_t)n >= room) {
-        t->cut = true;
-        t->len = t->cap - 1;
-    } else {
-        t->len += (size_t)n;
-    }
 }
 
 void text_add_ranges(struct text *t, unsigned n,
                      bool (*member)(const void *ctx, unsigned i),
                      const void *ctx, size_t max)
 {
-    size_t start = t->len;
-    const char *comma = "";
+    char item[32];
+    size_t used = 0;
+    unsigned i = 0;
 
-    for (unsigned i = 0; i < n; i++) {
-        unsigned last;
+    while (i < n && !member(ctx, i))
+        i++;
+    while (i < n) {
+        unsigned first = i, last;
+        const char *comma = used > 0 ? "," : "";
+        size_t len;
 
-        if (!member(ctx, i))
-            continue;
-        for (last = i; last + 1 < n && member(ctx, last + 1);)
-            last++;
-        if (t->len - start + 28 > max) {
+        for (i++; i < n && member(ctx, i);)
+            i++;
+        last = i - 1;
+        while (i < n && !member(ctx, i))
+            i++;
+        if (last == first)
+            (void)snprintf(item, sizeof item, "%s%u", comma, first);
+        else
+            (void)snprintf(item, sizeof item, "%s%u-%u", comma, first, last);
+        len = strlen(item);
+        /* Keep room for ",..." as long as something follows. */
+        if (used + len + (i < n ? 4 : 0) > max) {
             text_add(t, "%s...", comma);
             return;
         }
-        if (last == i)
-            text_add(t, "%s%u", comma, i);
-        else
-            text_add(t, "%s%u-%u", comma, i, last);
-        comma = ",";
-        i = last;
+        text_add(t, "%s", item);
+        used += len;
     }
+}
+
+/* "<whole> <unit> <part> <part's unit>", without the part where it is 0. */
+static void add_two(struct text *t, uint64_t whole, const char *unit,
+                    uint64_t part, const char *part_unit)
+{
+    text_add(t, "%llu %s", (unsigned long long)whole, unit);
+    if (part > 0)
+        text_add(t, " %llu %s", (unsigned long long)part, part_unit);
 }
 
 void text_add_duration(struct text *t, uint64_t ms)
@@ -72,11 +109,9 @@ void text_add_duration(struct text *t, uint64_t ms)
     else if (s < 120)
         text_add(t, "%llu s", (unsigned long long)s);
     else if (s < 7200)
-        text_add(t, "%llu min %llu s", (unsigned long long)(s / 60),
-                 (unsigned long long)(s % 60));
+        add_two(t, s / 60, "min", s % 60, "s");
     else
-        text_add(t, "%llu h %llu min", (unsigned long long)(s / 3600),
-                 (unsigned long long)(s / 60 % 60));
+        add_two(t, s / 3600, "h", s / 60 % 60, "min");
 }
 
 bool text_copy(char *dst, size_t cap, const char *src)
@@ -85,13 +120,14 @@ bool text_copy(char *dst, size_t cap, const char *src)
     bool fits = n < cap;
 
     if (!fits)
-        n = cap - 1;
+        n = text_whole(src, cap - 1);
     memcpy(dst, src, n);
     dst[n] = '\0';
     return fits;
 }
 
-/* Bytes of the UTF-8 sequence at `s`, or 0 where there is none. */
+/* Bytes of the UTF-8 sequence at `s`, or 0 where there is none. A NUL is no
+ * continuation, so nothing after the end of a string is read. */
 static size_t utf8_len(const unsigned char *s)
 {
     unsigned cp;
@@ -117,15 +153,24 @@ static size_t utf8_len(const unsigned char *s)
     return cp >= 0xd800 && cp <= 0xdfff ? 0 : n;
 }
 
+/* C0 (but tab and newline), DEL, and C1: U+009B starts an escape sequence as
+ * ESC [ does. `s` is a valid sequence. */
+static bool is_control(const unsigned char *s)
+{
+    if (s[0] == 0xc2)
+        return s[1] < 0xa0;
+    return (s[0] < 0x20 && s[0] != '\n' && s[0] != '\t') || s[0] == 0x7f;
+}
+
 size_t text_make_utf8(char *s, size_t max)
 {
     size_t i = 0;
 
-    while (s[i] != '\0' && i < max) {
-        unsigned char c = (unsigned char)s[i];
-        size_t n = utf8_len((const unsigned char *)s + i);
+    while (i < max && s[i] != '\0') {
+        const unsigned char *at = (const unsigned char *)s + i;
+        size_t n = utf8_len(at);
 
-        if (n == 0 || ((c < 0x20 || c == 0x7f) && c != '\n' && c != '\t')) {
+        if (n == 0 || is_control(at)) {
             s[i++] = '?';
             continue;
         }
