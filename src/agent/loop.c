@@ -1,0 +1,392 @@
+/* loop: see loop.h. Signals come by one signalfd; one timer is armed from
+ * pod_deadline(). */
+#include "agent/loop_parts.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervise/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t loop_now(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct loop *l = t->data;
+
+    pod_timeout(&l->pod, loop_now());
+    loop_after(l);
+}
+
+static void say_write_errors(struct loop *l)
+{
+    int why = 0;
+
+    if (l->lost_said || out_lost(l->stdout_q, &why) == 0)
+        return;
+    l->lost_said = true;
+    log_warning("stdout: %s; the workers' output is lost from here on, "
+                "they run on", strerror(why));
+}
+
+void loop_after(struct loop *l)
+{
+    uint64_t at, now;
+
+    while (l->n_unborn > 0 || l->sweep_asked) {
+        if (l->n_unborn > 0)
+            loop_report_unborn(l);
+        else
+            loop_sweep(l);
+    }
+    if (l->stage_pid < 0) {
+        l->stage_pid = 0;
+        pod_fault(&l->pod, loop_now(), ERR_RESOURCE, "the stager cannot start");
+    }
+    if (l->pod.state == POD_GONE) {
+        uv_stop(&l->uv);
+        return;
+    }
+    at = pod_deadline(&l->pod);
+    now = loop_now();
+    if (at == UINT64_MAX)
+        (void)uv_timer_stop(&l->timer);
+    else
+        (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 0, 0);
+}
+
+static void reap(struct loop *l)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (loop_worker_died(l, pid, status) ||
+            loop_stage_died(l, pid, status))
+            continue;
+        if (pid == l->guard_pid) {
+            l->guard_pid = -1; /* Someone killed it: go on without. */
+            mem_close_at(&l->guard_fd);
+            l->guard_fd = -1;
+            continue;
+        }
+        l->n_reaped++;
+        if (l->pod.sup.state != SUP_RUNNING && l->pod.sup.state != SUP_IDLE)
+            l->pod.sup.poll_ms = 0; /* Look at once whether that was all. */
+    }
+}
+
+static bool is_passed_on(int signo)
+{
+    return signo == SIGUSR1 || signo == SIGUSR2 || signo == SIGWINCH ||
+           signo == SIGCONT || signo == SIGALRM || signo >= SIGRTMIN ||
+           signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
+           signo == SIGQUIT;
+}
+
+static void on_signal(uv_poll_t *poll, int status, int events)
+{
+    struct loop *l = poll->data;
+    struct signalfd_siginfo si;
+    bool children = false;
+
+    (void)status;
+    (void)events;
+    while (read(l->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
+        if (si.ssi_signo == SIGCHLD)
+            children = true;
+        else if (is_passed_on((int)si.ssi_signo))
+            pod_signal(&l->pod, loop_now(), (int)si.ssi_signo);
+    }
+    if (children)
+        reap(l);
+    loop_after(l);
+}
+
+static void on_room(uv_poll_t *poll, int status, int events)
+{
+    struct loop *l = poll->data;
+
+    (void)status;
+    (void)events;
+    loop_room(l);
+    say_write_errors(l);
+    loop_after(l);
+}
+
+/* --- the pod's actions --- */
+
+static void act_log(void *ctx, enum log_level level, const char *text)
+{
+    (void)ctx;
+    log_line(level, "%s", text);
+}
+
+static void act_stage(void *ctx)
+{
+    loop_stage(ctx);
+}
+
+static void act_stage_kill(void *ctx)
+{
+    loop_stage_kill(ctx);
+}
+
+static void act_spawn(void *ctx, const struct pod_round *round)
+{
+    loop_spawn(ctx, round);
+}
+
+static void act_kill(void *ctx, uint32_t worker, int signo)
+{
+    loop_kill(ctx, worker, signo);
+}
+
+static void act_sweep(void *ctx, int signo)
+{
+    struct loop *l = ctx;
+
+    l->sweep_asked = true;
+    l->sweep_signo = signo;
+}
+
+static void act_connect(void *ctx)
+{
+    peers_link_connect(((struct loop *)ctx)->peers);
+}
+
+static void act_link_send(void *ctx, const struct wire_msg *m)
+{
+    peers_link_send(((struct loop *)ctx)->peers, m);
+}
+
+static void act_link_close(void *ctx, bool abort)
+{
+    peers_link_close(((struct loop *)ctx)->peers, abort);
+}
+
+static void act_conn_send(void *ctx, uint32_t conn, const struct wire_msg *m)
+{
+    peers_send(((struct loop *)ctx)->peers, conn, m);
+}
+
+static void act_conn_close(void *ctx, uint32_t conn, bool abort)
+{
+    peers_close(((struct loop *)ctx)->peers, conn, abort);
+}
+
+static const struct pod_out actions = {
+    .log = act_log,
+    .stage = act_stage,
+    .stage_kill = act_stage_kill,
+    .spawn = act_spawn,
+    .kill = act_kill,
+    .sweep = act_sweep,
+    .connect = act_connect,
+    .link_send = act_link_send,
+    .link_close = act_link_close,
+    .conn_send = act_conn_send,
+    .conn_close = act_conn_close,
+};
+
+/* --- the network's events --- */
+
+static void net_open(void *ctx, uint32_t conn, const char *addr)
+{
+    pod_conn_open(&((struct loop *)ctx)->pod, loop_now(), conn, addr);
+    loop_after(ctx);
+}
+
+static void net_closed(void *ctx, uint32_t conn)
+{
+    pod_conn_closed(&((struct loop *)ctx)->pod, loop_now(), conn);
+    loop_after(ctx);
+}
+
+static void net_message(void *ctx, uint32_t conn, const struct wire_msg *m)
+{
+    pod_conn_message(&((struct loop *)ctx)->pod, loop_now(), conn, m);
+    loop_after(ctx);
+}
+
+static void net_garbage(void *ctx, uint32_t conn, const char *why,
+                        unsigned version)
+{
+    pod_conn_garbage(&((struct loop *)ctx)->pod, loop_now(), conn, why,
+                     version);
+    loop_after(ctx);
+}
+
+static void net_link_up(void *ctx)
+{
+    pod_link_up(&((struct loop *)ctx)->pod, loop_now());
+    loop_after(ctx);
+}
+
+static void net_link_down(void *ctx, const char *why)
+{
+    pod_link_down(&((struct loop *)ctx)->pod, loop_now(), why);
+    loop_after(ctx);
+}
+
+static void net_link_message(void *ctx, const struct wire_msg *m)
+{
+    pod_link_message(&((struct loop *)ctx)->pod, loop_now(), m);
+    loop_after(ctx);
+}
+
+static int open_network(struct loop *l, struct err *e)
+{
+    const struct options *o = l->plan->o;
+    uint32_t n = o->node_rank == 0 ? o->nnodes + BARRIER_SPARE_CONNS : 0;
+    struct peers_out out = {.ctx = l,
+                            .conn_open = net_open,
+                            .conn_closed = net_closed,
+                            .conn_message = net_message,
+                            .conn_garbage = net_garbage,
+                            .link_up = net_link_up,
+                            .link_down = net_link_down,
+                            .link_message = net_link_message};
+    int r;
+
+    if (o->nnodes == 1)
+        return 0;
+    (void)setenv("UV_THREADPOOL_SIZE", "1", 1); /* Only for getaddrinfo. */
+    r = peers_new(&l->peers, &l->uv, &out, n, o->master_addr, o->barrier_port,
+                  e);
+    if (r == 0 && o->node_rank == 0)
+        r = peers_listen(l->peers, o->barrier_port, e);
+    return r;
+}
+
+/* Pod 0 only; one pod alone has a barrier, too, without a port. */
+static int open_barrier(struct loop *l, struct err *e)
+{
+    struct barrier_config cfg;
+    uint32_t nnodes = l->plan->o->nnodes;
+    uint32_t n = nnodes > 1 ? nnodes + BARRIER_SPARE_CONNS : 1;
+
+    if (l->plan->o->node_rank != 0)
+        return 0;
+    l->bar_peers = calloc(nnodes, sizeof *l->bar_peers);
+    l->bar_conns = calloc(n, sizeof *l->bar_conns);
+    if (!l->bar_peers || !l->bar_conns)
+        return err_set(e, ERR_AGENT, "no memory for %u pods", nnodes);
+    plan_barrier(l->plan, &cfg);
+    pod_own_barrier(&l->pod, &l->barrier, &cfg, l->bar_peers, l->bar_conns, n,
+                    loop_now());
+    return 0;
+}
+
+static void sink(void *ctx, const char *line, size_t len)
+{
+    struct loop *l = ctx;
+
+    if (out_room(l->stderr_q) >= len)
+        out_put(l->stderr_q, line, len);
+}
+
+static int open_outputs(struct loop *l, struct err *e)
+{
+    struct stat a, b;
+    int r = out_new(&l->stdout_q, STDOUT_FILENO, l->room_fd, e);
+
+    if (r != 0)
+        return r;
+    /* One file, one queue: lines of both never tear. */
+    if (fstat(1, &a) == 0 && fstat(2, &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino)
+        l->stderr_q = l->stdout_q;
+    else
+        r = out_new(&l->stderr_q, STDERR_FILENO, l->room_fd, e);
+    if (r == 0)
+        log_set_sink(sink, l);
+    return r;
+}
+
+static void watch(struct loop *l, uv_poll_t *poll, int fd, uv_poll_cb cb)
+{
+    (void)uv_poll_init(&l->uv, poll, fd);
+    poll->data = l;
+    (void)uv_poll_start(poll, UV_READABLE, cb);
+}
+
+static int loop_open(struct loop *l, struct err *e)
+{
+    struct pod_config cfg;
+    struct pod_out out = actions;
+    sigset_t all;
+    int r;
+
+    sigfillset(&all);
+    l->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    l->stdin_fd = child_open_stdin();
+    l->guard_fd = -1;
+    if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0 ||
+        uv_loop_init(&l->uv) != 0)
+        return err_set(e, ERR_AGENT, "no descriptors: %s", strerror(errno));
+    (void)uv_timer_init(&l->uv, &l->timer);
+    l->timer.data = l;
+    watch(l, &l->signals, l->signal_fd, on_signal);
+    watch(l, &l->room, l->room_fd, on_room);
+    out.ctx = l;
+    plan_pod(l->plan, &cfg);
+    pod_init(&l->pod, &cfg, &out, loop_now());
+    r = open_outputs(l, e);
+    if (r == 0)
+        r = loop_stage_new(l, e);
+    if (r == 0)
+        r = open_barrier(l, e);
+    if (r == 0)
+        r = open_network(l, e);
+    if (r == 0)
+        r = loop_workers_new(l, e);
+    return r;
+}
+
+int loop_run(const struct plan *plan)
+{
+    struct loop *l = calloc(1, sizeof *l);
+    struct err e;
+
+    if (!l) {
+        log_error("no memory");
+        return ERR_AGENT;
+    }
+    l->plan = plan;
+    l->is_init = getpid() == 1;
+    if (!l->is_init && prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        log_warning("no child subreaper: what a worker leaves behind may "
+                    "outlive it, going on");
+    if (loop_open(l, &e) != 0) {
+        log_set_sink(NULL, NULL);
+        log_error("%s", e.text);
+        return e.code;
+    }
+    if (plan->master_port_moved)
+        log_info("the default --master-port %u is taken; the workers get "
+                 "MASTER_PORT=%u", plan->o->master_port, plan->master_port);
+    pod_start(&l->pod, loop_now());
+    loop_after(l);
+    if (l->pod.state != POD_GONE)
+        (void)uv_run(&l->uv, UV_RUN_DEFAULT);
+    return loop_end(l);
+}

@@ -1,0 +1,108 @@
+/* loop_end: the last words: verdict, termination log, output, exit status. */
+#include "agent/loop_parts.h"
+
+#include "base/log.h"
+#include "base/text.h"
+#include "supervise/guard.h"
+#include "supervise/proc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TERMINATION_LOG "/dev/termination-log"
+
+/* In one write, most important first; never made where the default is not
+ * there, and never a reason to fail. */
+static void write_termination_log(const struct options *o, const char *text)
+{
+    const char *path = o->termination_log;
+    int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
+    int fd;
+
+    fd = open(path ? path : TERMINATION_LOG, path ? flags | O_CREAT : flags,
+              0644);
+    if (fd < 0) {
+        if (path)
+            log_warning("--termination-log %s: %s, going on", path,
+                        strerror(errno));
+        return;
+    }
+    if (write(fd, text, strlen(text)) < 0 && path)
+        log_warning("--termination-log %s: %s, going on", path,
+                    strerror(errno));
+    (void)close(fd);
+}
+
+/* The verdict of a failure is shown whatever -q says. */
+static void say_verdict(struct loop *l, char *text, bool failed)
+{
+    char *line = text, *end;
+
+    if (failed && !log_shows(LOG_INFO))
+        log_setup((int)l->plan->o->node_rank, LOG_INFO);
+    for (; line && *line; line = end) {
+        end = strchr(line, '\n');
+        if (end)
+            *end++ = '\0';
+        if (failed && line == text)
+            log_error("%s", line);
+        else
+            log_info("%s", line);
+    }
+}
+
+static void say_lost(struct out *o, const char *what)
+{
+    int why;
+    uint64_t lost = out_lost(o, &why);
+
+    if (lost > 0)
+        log_warning("%s: %s; %llu bytes were lost", what, strerror(why),
+                    (unsigned long long)lost);
+}
+
+static void say_stuck(const struct loop *l)
+{
+    char wchan[64];
+
+    if (l->pod.cause.kind != FAILURE_AGENT ||
+        l->pod.exit_code != ERR_RESOURCE || l->stuck_pid <= 0)
+        return;
+    proc_wchan(l->stuck_pid, wchan, sizeof wchan);
+    log_error("pid %d outlives SIGKILL%s%s", (int)l->stuck_pid,
+              wchan[0] ? ", it waits in " : "", wchan);
+}
+
+int loop_end(struct loop *l)
+{
+    char text[VERDICT_MAX];
+    struct verdict v;
+    struct text t;
+    bool failed;
+
+    guard_end(&l->guard_fd, l->guard_pid);
+    for (uint32_t i = 0; l->workers && i < l->plan->nproc; i++) {
+        stream_close(&l->workers[i].out);
+        stream_close(&l->workers[i].err);
+    }
+    say_stuck(l);
+    loop_forget_errors(l);
+    if (l->error_dir[0])
+        (void)rmdir(l->error_dir);
+    pod_verdict(&l->pod, loop_now(), &v);
+    v.n_reaped = l->n_reaped;
+    failed = v.exit_code != 0;
+    text_init(&t, text, sizeof text);
+    verdict_write(&t, &v);
+    write_termination_log(l->plan->o, text);
+    if (l->stdout_q != l->stderr_q)
+        say_lost(l->stdout_q, "stdout");
+    say_verdict(l, text, failed);
+    /* A second signal while a reader stalls ends this wait, too. */
+    if (out_flush(l->stdout_q, l->plan->o->grace_ms, l->signal_fd) &&
+        l->stdout_q != l->stderr_q)
+        (void)out_flush(l->stderr_q, l->plan->o->grace_ms, l->signal_fd);
+    return v.exit_code;
+}

@@ -1,0 +1,123 @@
+/* loop_parts: what the files of the loop share. Internal to the loop. */
+#ifndef AGENT_LOOP_PARTS_H
+#define AGENT_LOOP_PARTS_H
+
+#include "agent/contract.h"
+#include "agent/loop.h"
+#include "dataset/stager.h"
+#include "rendezvous/peer.h"
+#include "supervise/child.h"
+#include "supervise/out.h"
+#include "supervise/relay.h"
+#include "supervise/tail.h"
+
+#include <uv.h>
+
+#define STREAM_READ_MAX (1u << 20) /* Bytes of one stream in one go. */
+
+struct stream_watch { /* Freed when libuv has closed it. */
+    uv_poll_t poll;
+    struct stream *stream; /* NULL: being closed. */
+};
+
+struct stream {
+    struct loop *loop;
+    struct stream_watch *watch; /* NULL: closed. */
+    int fd;
+    bool stalled; /* The output has no room; not read meanwhile. */
+    struct out *out;
+    struct tail *tail; /* Of stderr, else NULL. */
+    struct relay relay;
+    char prefix[RELAY_PREFIX_MAX];
+};
+
+struct worker {
+    pid_t pid; /* 0: none. */
+    int exec_fd;
+    uint64_t start_ms;
+    bool unborn; /* Its fork failed; to be reported. */
+    struct err unborn_err;
+    struct stream out, err;
+    struct tail tail;
+};
+
+struct loop {
+    const struct plan *plan;
+    uv_loop_t uv;
+    uv_timer_t timer;
+    uv_poll_t signals, room;
+    int signal_fd, room_fd, stdin_fd;
+    struct out *stdout_q, *stderr_q; /* The same where the file is the same. */
+    struct pod pod;
+    struct barrier barrier;
+    struct bar_peer *bar_peers;
+    struct bar_conn *bar_conns;
+    struct peers *peers;
+
+    struct worker *workers; /* plan->nproc. */
+    char *relay_bytes;      /* 2 * nproc blocks of RELAY_LINE_MAX. */
+    char *scratch;          /* 2 * RELAY_OUT_MIN. */
+    char *env_bytes;
+    const char **envp;
+    size_t env_cap, envp_max;
+    char error_dir[64];     /* "": none. */
+    uint32_t error_round;   /* Whose folders lie in error_dir. */
+    bool has_error_round;
+    uint64_t round_ticks;   /* When the round started, for proc.h. */
+    uint64_t oom_kills;     /* Before the round. */
+    uint32_t n_unborn;
+
+    bool sweep_asked;
+    int sweep_signo;
+    pid_t stuck_pid;
+    uint32_t n_reaped;
+    bool is_init; /* PID 1. */
+    pid_t guard_pid;
+    int guard_fd;
+    bool lost_said;
+
+    pid_t stage_pid;
+    int stage_fd;
+    struct stream_watch *stage_watch;
+    char stage_line[STAGER_LINE_MAX];
+    size_t stage_len;
+    bool stage_over; /* It said its last word. */
+    struct stage_result *sets; /* One for each --dataset. */
+    struct contract_dataset *datasets;
+    struct stage_request *requests;
+};
+
+uint64_t loop_now(void);
+/* After every event: carry out what was asked for, arm the timer. */
+void loop_after(struct loop *l);
+
+/* loop_workers.c */
+int loop_workers_new(struct loop *l, struct err *e);
+void loop_spawn(struct loop *l, const struct pod_round *round);
+/* A child that was reaped, if it is a worker. */
+bool loop_worker_died(struct loop *l, pid_t pid, int status);
+void loop_report_unborn(struct loop *l);
+void loop_sweep(struct loop *l);
+void loop_kill(struct loop *l, uint32_t worker, int signo);
+void loop_forget_errors(struct loop *l);
+
+/* loop_streams.c */
+void stream_open(struct stream *s, int fd);
+void stream_drain(struct stream *s);
+/* Write what is there as lines, and close. */
+void stream_close(struct stream *s);
+void loop_room(struct loop *l);
+struct stream_watch *watch_new(struct loop *l, int fd, uv_poll_cb cb,
+                               struct stream *s);
+void watch_free(struct stream_watch *w);
+
+/* loop_stage.c */
+int loop_stage_new(struct loop *l, struct err *e);
+void loop_stage(struct loop *l);
+void loop_stage_kill(struct loop *l);
+bool loop_stage_died(struct loop *l, pid_t pid, int status);
+
+/* loop_end.c */
+int loop_end(struct loop *l);
+
+#endif

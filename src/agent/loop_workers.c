@@ -1,0 +1,286 @@
+/* loop_workers: the workers of a round: start, signals, deaths, what they
+ * left behind. */
+#include "agent/loop_parts.h"
+
+#include "base/text.h"
+#include "supervise/facts.h"
+#include "supervise/guard.h"
+#include "supervise/proc.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TAIL_LINES 8
+
+static void describe_worker(const struct loop *l, struct contract_in *in,
+                            const struct pod_round *round, uint32_t i)
+{
+    const struct plan *p = l->plan;
+    const struct options *o = p->o;
+
+    memset(in, 0, sizeof *in);
+    in->base_env = (const char *const *)p->envp;
+    in->node_rank = o->node_rank;
+    in->nnodes = o->nnodes;
+    in->nproc = p->nproc;
+    in->local_rank = i;
+    in->rank_base = round->rank_base;
+    in->world_size = round->world_size;
+    in->round = round->round;
+    in->max_restarts = o->max_restarts;
+    in->master_addr = o->master_addr;
+    in->master_port = round->master_port;
+    in->job_id = o->job_id;
+    in->role = o->role;
+    in->datasets = l->datasets;
+    in->n_datasets = o->n_datasets;
+    in->cookie = p->cookie;
+    in->error_dir = l->error_dir[0] ? l->error_dir : NULL;
+    in->omp_threads = p->omp_threads;
+    in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
+    in->gpu = p->has_gpus ? (int)i : -1;
+}
+
+int loop_workers_new(struct loop *l, struct err *e)
+{
+    static const struct pod_round none;
+    struct contract_in in;
+    size_t n = l->plan->nproc;
+
+    describe_worker(l, &in, &none, 0);
+    contract_room(&in, &l->env_cap, &l->envp_max);
+    l->workers = calloc(n, sizeof *l->workers);
+    l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
+    l->scratch = malloc(RELAY_OUT_MIN);
+    l->env_bytes = malloc(l->env_cap);
+    l->envp = calloc(l->envp_max, sizeof *l->envp);
+    if (!l->workers || !l->relay_bytes || !l->scratch || !l->env_bytes ||
+        !l->envp)
+        return err_set(e, ERR_AGENT, "no memory for %zu workers", n);
+    for (size_t i = 0; i < n; i++) {
+        struct worker *w = &l->workers[i];
+
+        w->exec_fd = -1;
+        w->out.loop = w->err.loop = l;
+        w->out.out = l->stdout_q;
+        w->err.out = l->stderr_q;
+        w->err.tail = &w->tail;
+    }
+    return 0;
+}
+
+/* The folder for TORCHELASTIC_ERROR_FILE is nice to have, not a must. */
+static void make_error_dirs(struct loop *l, uint32_t round)
+{
+    char path[128];
+
+    if (!l->error_dir[0]) {
+        (void)text_copy(l->error_dir, sizeof l->error_dir,
+                        "/tmp/agent-errors-XXXXXX");
+        if (!mkdtemp(l->error_dir))
+            l->error_dir[0] = '\0';
+    }
+    if (!l->error_dir[0])
+        return;
+    loop_forget_errors(l);
+    (void)snprintf(path, sizeof path, "%s/attempt_%u", l->error_dir, round);
+    (void)mkdir(path, 0700);
+    for (unsigned i = 0; i < l->plan->nproc; i++) {
+        (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", l->error_dir,
+                       round, i);
+        (void)mkdir(path, 0700);
+    }
+    l->error_round = round;
+    l->has_error_round = true;
+}
+
+void loop_forget_errors(struct loop *l)
+{
+    char path[160];
+
+    if (!l->has_error_round)
+        return;
+    for (unsigned i = 0; i < l->plan->nproc; i++) {
+        int n = snprintf(path, sizeof path, "%s/attempt_%u/%u/error.json",
+                         l->error_dir, l->error_round, i);
+        (void)unlink(path);
+        path[n - (int)strlen("/error.json")] = '\0';
+        (void)rmdir(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/attempt_%u", l->error_dir,
+                   l->error_round);
+    (void)rmdir(path);
+    l->has_error_round = false;
+}
+
+static void start_worker(struct loop *l, const struct pod_round *round,
+                         uint32_t i)
+{
+    struct worker *w = &l->workers[i];
+    const char *template = l->plan->o->log_prefix;
+    char prefix[RELAY_PREFIX_MAX] = "";
+    struct child_spec spec = {.argv = l->plan->o->args,
+                              .stdin_fd = l->stdin_fd};
+    struct contract_in in;
+    struct child c;
+
+    describe_worker(l, &in, round, i);
+    if (strcmp(template, "none") != 0)
+        (void)contract_expand(&in, template, prefix, sizeof prefix);
+    (void)text_copy(w->out.prefix, sizeof w->out.prefix, prefix);
+    (void)text_copy(w->err.prefix, sizeof w->err.prefix, prefix);
+    relay_init(&w->out.relay, l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX,
+               prefix);
+    relay_init(&w->err.relay,
+               l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX, prefix);
+    tail_init(&w->tail);
+    w->start_ms = loop_now();
+    w->unborn = contract_env(&in, l->env_bytes, l->env_cap, l->envp,
+                             l->envp_max, &w->unborn_err) != 0;
+    spec.envp = (char *const *)l->envp;
+    if (!w->unborn)
+        w->unborn = child_spawn(&spec, &c, &w->unborn_err) != 0;
+    if (w->unborn) {
+        l->n_unborn++;
+        return;
+    }
+    w->pid = c.pid;
+    w->exec_fd = c.exec_fd;
+    stream_open(&w->out, c.out_fd);
+    stream_open(&w->err, c.err_fd);
+}
+
+void loop_spawn(struct loop *l, const struct pod_round *round)
+{
+    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+        stream_close(&l->workers[i].out); /* Of the round before. */
+        stream_close(&l->workers[i].err);
+    }
+    make_error_dirs(l, round->round);
+    l->round_ticks = proc_now_ticks();
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        start_worker(l, round, i);
+    l->oom_kills = facts_oom_kills();
+    if (!l->is_init && l->guard_pid == 0)
+        l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        if (l->workers[i].pid > 0)
+            guard_add(l->guard_fd, l->workers[i].pid);
+}
+
+static void report_death(struct loop *l, uint32_t i, int code, int signo,
+                         int exec_errno)
+{
+    struct worker *w = &l->workers[i];
+    struct failure f = {.kind = FAILURE_WORKER, .code = code, .signo = signo};
+    struct verdict_facts facts = {.exec_errno = exec_errno,
+                                  .command = l->plan->o->args[0]};
+    char hint[FAILURE_TEXT_MAX] = "";
+    struct pod_exit x = {.worker = i,
+                         .pid = (uint32_t)w->pid,
+                         .code = code,
+                         .signo = signo,
+                         .ran_ms = loop_now() - w->start_ms};
+
+    if (code != 0) {
+        uint64_t now = facts_oom_kills();
+
+        facts.oom_kills = now > l->oom_kills ? now - l->oom_kills : 0;
+        facts_shm(&facts.shm_bytes, &facts.shm_used);
+        (void)tail_text(&w->tail, TAIL_LINES, f.tail, sizeof f.tail);
+        verdict_hint(hint, sizeof hint, &f, &facts);
+    }
+    if (w->unborn)
+        (void)text_copy(hint, sizeof hint, w->unborn_err.text);
+    x.hint = hint;
+    x.tail = f.tail;
+    w->pid = 0;
+    w->unborn = false;
+    pod_worker_exit(&l->pod, loop_now(), &x);
+}
+
+void loop_report_unborn(struct loop *l)
+{
+    l->n_unborn = 0;
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        if (l->workers[i].unborn)
+            report_death(l, i, l->workers[i].unborn_err.code, 0, 0);
+}
+
+bool loop_worker_died(struct loop *l, pid_t pid, int status)
+{
+    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+        struct worker *w = &l->workers[i];
+        int signo, code, exec_errno;
+
+        if (w->pid != pid)
+            continue;
+        code = child_code(status, &signo);
+        exec_errno = child_exec_errno(&w->exec_fd);
+        stream_drain(&w->err); /* Its last words come before its verdict. */
+        stream_drain(&w->out);
+        report_death(l, i, code, signo, exec_errno);
+        return true;
+    }
+    return false;
+}
+
+void loop_kill(struct loop *l, uint32_t worker, int signo)
+{
+    pid_t pid = l->workers[worker].pid;
+
+    if (pid <= 0)
+        return;
+    /* Between fork and setsid there is no such group yet. */
+    if (kill(-pid, signo) != 0 && errno == ESRCH)
+        (void)kill(pid, signo);
+    if (signo == SIGTERM)
+        (void)kill(-pid, SIGCONT); /* A stopped one must see it. */
+}
+
+/* What is still unread of the workers' output, once they are all gone. */
+static bool drain_all(struct loop *l)
+{
+    bool pending = false;
+
+    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+        struct worker *w = &l->workers[i];
+
+        stream_drain(&w->out);
+        stream_drain(&w->err);
+        pending = pending || (w->out.watch && w->out.stalled) ||
+                  (w->err.watch && w->err.stalled);
+    }
+    return pending;
+}
+
+void loop_sweep(struct loop *l)
+{
+    pid_t groups[SUP_MAX_WORKERS];
+    pid_t skip[2] = {l->guard_pid, l->stage_pid};
+    struct proc_query q = {.cookie = l->plan->own_cookie,
+                           .self = getpid(),
+                           .since = l->round_ticks,
+                           .skip = skip,
+                           .n_skip = 2,
+                           .groups = groups};
+    unsigned left = 0;
+    int signo = l->sweep_signo;
+
+    l->sweep_asked = false;
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        if (l->workers[i].pid > 0)
+            groups[q.n_groups++] = l->workers[i].pid;
+    /* The helpers are the only children left: no need to look at /proc. */
+    if (q.n_groups > 0 ||
+        proc_has_other_children(skip, (l->guard_pid > 0 ||
+                                       l->stage_pid > 0) ? 2 : 0))
+        left = proc_signal_left(&q, signo, &l->stuck_pid);
+    pod_swept(&l->pod, loop_now(), left,
+              left == 0 && q.n_groups == 0 && drain_all(l));
+}

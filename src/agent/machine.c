@@ -1,0 +1,170 @@
+/* machine: see machine.h. */
+#include "agent/machine.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The first `n` numbers of a file, -1 for "max"; false where it is missing. */
+static bool read_numbers(const char *path, long long *ret, int n)
+{
+    FILE *f = fopen(path, "re");
+    char word[64];
+    bool ok = f != NULL;
+
+    for (int i = 0; ok && i < n; i++) {
+        ok = fscanf(f, "%63s", word) == 1;
+        if (ok)
+            ret[i] = strcmp(word, "max") == 0 ? -1 : strtoll(word, NULL, 10);
+    }
+    if (f)
+        (void)fclose(f);
+    return ok;
+}
+
+/* The quota in CPUs, rounded up; 0 for none. */
+static unsigned cgroup_quota(void)
+{
+    long long v[2] = {-1, 0};
+
+    if (!read_numbers("/sys/fs/cgroup/cpu.max", v, 2) &&
+        !(read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", v, 1) &&
+          read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", v + 1, 1)))
+        return 0;
+    if (v[0] <= 0 || v[1] <= 0)
+        return 0;
+    return (unsigned)((v[0] + v[1] - 1) / v[1]);
+}
+
+unsigned machine_cpus(void)
+{
+    cpu_set_t set;
+    unsigned n = 1, quota = cgroup_quota();
+
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        n = (unsigned)CPU_COUNT(&set);
+    if (quota > 0 && quota < n)
+        n = quota;
+    return n > 0 ? n : 1;
+}
+
+/* Entries of a comma list; CUDA stops at the first that is invalid (-1). */
+static unsigned count_list(const char *s)
+{
+    unsigned n = 0;
+
+    while (*s) {
+        size_t len = strcspn(s, ",");
+
+        while (len > 0 && isspace((unsigned char)*s))
+            s++, len--;
+        if (len == 0 || *s == '-')
+            break;
+        n++;
+        s += len;
+        if (*s == ',')
+            s++;
+    }
+    return n;
+}
+
+/* Names in `dir` that are `prefix` and a number. */
+static unsigned count_names(const char *root, const char *dir,
+                            const char *prefix)
+{
+    char path[PATH_MAX];
+    size_t len = strlen(prefix);
+    const struct dirent *ent;
+    unsigned n = 0;
+    DIR *d;
+
+    (void)snprintf(path, sizeof path, "%s%s", root, dir);
+    d = opendir(path);
+    if (!d)
+        return 0;
+    while ((ent = readdir(d)) != NULL) {
+        const char *s = ent->d_name + len;
+
+        n += strncmp(ent->d_name, prefix, len) == 0 && *s != '\0' &&
+             s[strspn(s, "0123456789")] == '\0';
+    }
+    (void)closedir(d);
+    return n;
+}
+
+/* AMD: topology nodes with SIMD units are GPUs, the others are CPUs. */
+static unsigned count_kfd(const char *root)
+{
+    static const char nodes[] = "/sys/class/kfd/kfd/topology/nodes";
+    unsigned total = count_names(root, nodes, ""), n = 0;
+    char path[PATH_MAX], line[128];
+    long simd;
+
+    for (unsigned i = 0; i < total; i++) {
+        FILE *f;
+
+        (void)snprintf(path, sizeof path, "%s%s/%u/properties", root, nodes,
+                       i);
+        f = fopen(path, "re");
+        while (f && fgets(line, sizeof line, f))
+            if (sscanf(line, "simd_count %ld", &simd) == 1 && simd > 0) {
+                n++;
+                break;
+            }
+        if (f)
+            (void)fclose(f);
+    }
+    return n;
+}
+
+unsigned machine_count_gpus(const char *cuda_visible,
+                            const char *nvidia_visible, const char *root)
+{
+    unsigned devices;
+
+    if (cuda_visible)
+        return count_list(cuda_visible);
+    devices = count_names(root, "/dev", "nvidia");
+    if (nvidia_visible && strcmp(nvidia_visible, "all") != 0 &&
+        nvidia_visible[0] != '\0') {
+        if (strcmp(nvidia_visible, "void") == 0 ||
+            strcmp(nvidia_visible, "none") == 0)
+            return 0;
+        if (devices > 0)
+            return count_list(nvidia_visible);
+    }
+    return devices > 0 ? devices : count_kfd(root);
+}
+
+unsigned machine_gpus(void)
+{
+    return machine_count_gpus(getenv("CUDA_VISIBLE_DEVICES"),
+                              getenv("NVIDIA_VISIBLE_DEVICES"), "");
+}
+
+uint64_t machine_random(void)
+{
+    uint64_t v = 0;
+    struct timespec t;
+
+    if (getrandom(&v, sizeof v, GRND_NONBLOCK) == (ssize_t)sizeof v && v != 0)
+        return v;
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    v = (uint64_t)t.tv_sec * 1000000007u ^ (uint64_t)t.tv_nsec << 20 ^
+        (uint64_t)getpid();
+    return v ? v : 1;
+}
+
+void machine_host(char *out, unsigned cap)
+{
+    if (gethostname(out, cap) != 0)
+        (void)snprintf(out, cap, "?");
+    out[cap - 1] = '\0';
+}

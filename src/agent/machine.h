@@ -1,0 +1,25 @@
+/* machine: what this pod's machine offers: CPUs, GPUs, a name, random bits. */
+#ifndef AGENT_MACHINE_H
+#define AGENT_MACHINE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* CPUs that this process may use: affinity and the cgroup's quota (v1 and v2,
+ * rounded up), at least 1. */
+unsigned machine_cpus(void);
+
+/* GPUs, counted without any driver library: CUDA_VISIBLE_DEVICES, else
+ * NVIDIA_VISIBLE_DEVICES and /dev/nvidia<N>, else the GPU nodes of /dev/kfd. */
+unsigned machine_gpus(void);
+/* The same with everything given; for tests. `root` stands before /dev and
+ * /sys; NULL variables are unset. */
+unsigned machine_count_gpus(const char *cuda_visible,
+                            const char *nvidia_visible, const char *root);
+
+/* Random bits; from the clock and the pid where the kernel has none yet. */
+uint64_t machine_random(void);
+
+void machine_host(char *out, unsigned cap);
+
+#endif

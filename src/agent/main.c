@@ -1,0 +1,147 @@
+/* main: block signals, read the options, and hand over. */
+#include "agent/help.h"
+#include "agent/loop.h"
+#include "agent/options.h"
+#include "agent/plan.h"
+#include "base/log.h"
+#include "dataset/commands.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <nss.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+extern char **environ;
+/* glibc's own, in no header: which sources of names to use. */
+extern int __nss_configure_lookup(const char *database, const char *sources);
+
+/* An image's nsswitch.conf may name modules of another libc; a static program
+ * that loads one of them crashes. */
+static void use_plain_names(void)
+{
+    (void)__nss_configure_lookup("hosts", "files dns");
+}
+
+/* Descriptors 0-2 must be something: a later open() would land there, and a
+ * worker's output with it. */
+static void fill_standard_descriptors(void)
+{
+    int fds[2];
+
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
+            continue;
+        if (open("/dev/null", O_RDWR) == fd)
+            continue;
+        if (pipe(fds) == 0 && fds[0] > 2)
+            (void)close(fds[0]);
+    }
+}
+
+/* `agent fetch` and the like: a program of its own, beside agent or in PATH. */
+static int exec_tool(const char *tool, const struct options *o)
+{
+    char path[PATH_MAX + 64];
+    char *argv[1024] = {path};
+    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX);
+    sigset_t none;
+    char *slash;
+
+    if (o->n_args > 1000) {
+        log_error("%s: too many arguments", tool);
+        return ERR_USAGE;
+    }
+    for (int i = 0; i < o->n_args; i++)
+        argv[i + 1] = o->args[i];
+    path[n > 0 ? n : 0] = '\0';
+    slash = strrchr(path, '/');
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (slash) {
+        (void)snprintf(slash + 1, sizeof path - (size_t)(slash + 1 - path),
+                       "%s", tool);
+        (void)execv(path, argv);
+    }
+    (void)snprintf(path, sizeof path, "%s", tool);
+    (void)execvp(tool, argv);
+    log_error("%s is not installed: it is looked for beside agent and in "
+              "PATH; it is a program of its own (see agent(1))", tool);
+    return errno == ENOENT ? ERR_NOTFOUND : ERR_NOEXEC;
+}
+
+static int run(const struct options *o)
+{
+    static struct plan plan; /* Lives until exit. */
+    struct err e;
+
+    if (plan_make(&plan, o, environ, &e) != 0) {
+        log_error("%s", e.text);
+        return e.code;
+    }
+    return loop_run(&plan);
+}
+
+static int dispatch(const struct options *o)
+{
+    struct err e;
+
+    switch (o->command) {
+    case CMD_RUN:
+        return run(o);
+    case CMD_STAGE:
+        return dataset_command_stage(o);
+    case CMD_VERIFY:
+        return dataset_command_verify(o);
+    case CMD_MANIFEST:
+        return dataset_command_manifest(o);
+    case CMD_FETCH:
+        return exec_tool("agent-fetch", o);
+    case CMD_ALLREDUCE:
+        return exec_tool("agent-allreduce", o);
+    case CMD_PROBE:
+        return exec_tool("agent-probe", o);
+    case CMD_VERSION:
+        return printf("agent %s\n", AGENT_VERSION) < 0 ? ERR_RESOURCE : 0;
+    case CMD_HELP:
+        break;
+    }
+    if (help_write(stdout, o->help_view, &e) != 0) {
+        log_error("%s", e.text);
+        return e.code;
+    }
+    return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
+}
+
+int main(int argc, char **argv)
+{
+    static struct options o;
+    struct err e;
+    sigset_t all;
+    int level;
+
+    /* PID 1 has no default actions: a signal that comes before its handler is
+     * dropped by the kernel. Blocked, it waits. */
+    sigfillset(&all);
+    (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    fill_standard_descriptors();
+    use_plain_names();
+    if (options_read(&o, argc, argv, environ, &e) != 0) {
+        log_error("%s", e.text);
+        return e.code;
+    }
+    level = LOG_INFO + (int)o.verbose - (int)o.quiet;
+    if (level < LOG_ERROR)
+        level = LOG_ERROR;
+    log_setup(o.command == CMD_RUN ? (int)o.node_rank : -1,
+              level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
+    /* The tools end by Ctrl-C as any tool does. */
+    if (o.command != CMD_RUN) {
+        sigemptyset(&all);
+        (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    }
+    return dispatch(&o);
+}

@@ -1,0 +1,146 @@
+/* plan: see plan.h. */
+#include "agent/plan.h"
+
+#include "agent/machine.h"
+#include "base/text.h"
+#include "rendezvous/port.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *variable(char *const *envp, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
+            return *envp + len + 1;
+    return NULL;
+}
+
+static int count_workers(struct plan *p, struct err *e)
+{
+    const struct options *o = p->o;
+    unsigned gpus;
+
+    if (o->nproc_kind == NPROC_NUMBER) {
+        p->nproc = o->nproc;
+        p->has_gpus = machine_gpus() > 0;
+        return 0;
+    }
+    gpus = o->nproc_kind == NPROC_CPU ? 0 : machine_gpus();
+    if (o->nproc_kind == NPROC_GPU && gpus == 0)
+        return err_set(e, ERR_USAGE,
+                       "--nproc gpu: no GPU is visible here "
+                       "(CUDA_VISIBLE_DEVICES, /dev/nvidia0, /dev/kfd); use "
+                       "--nproc N or --nproc auto");
+    if (gpus > 0)
+        p->nproc = gpus;
+    else
+        p->nproc = o->nproc_kind == NPROC_DEFAULT ? 1 : machine_cpus();
+    p->has_gpus = gpus > 0;
+    if (p->nproc > OPT_MAX_NPROC)
+        p->nproc = OPT_MAX_NPROC;
+    return 0;
+}
+
+/* FNV-1a over the words, so that pods can tell that they run the same. */
+static uint64_t hash_words(char *const *words)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+
+    for (; *words; words++)
+        for (const char *s = *words;; s++) {
+            h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+            if (!*s)
+                break;
+        }
+    return h;
+}
+
+/* A worker of an outer agent that is an agent itself hands both cookies on, so
+ * that the outer one still finds what the inner one left. */
+static void make_cookie(struct plan *p)
+{
+    const char *outer = variable(p->envp, "AGENT_COOKIE");
+    struct text t;
+
+    (void)snprintf(p->own_cookie, sizeof p->own_cookie, "%016" PRIx64,
+                   machine_random());
+    text_init(&t, p->cookie, sizeof p->cookie);
+    if (outer && strlen(outer) + sizeof p->own_cookie < sizeof p->cookie)
+        text_add(&t, "%s:", outer);
+    text_add(&t, "%s", p->own_cookie);
+}
+
+int plan_make(struct plan *ret, const struct options *o, char *const *envp,
+              struct err *e)
+{
+    unsigned cpus;
+    int r;
+
+    memset(ret, 0, sizeof *ret);
+    ret->o = o;
+    ret->envp = envp;
+    r = count_workers(ret, e);
+    if (r != 0)
+        return r;
+    cpus = machine_cpus();
+    ret->omp_threads = cpus > ret->nproc ? cpus / ret->nproc : 1;
+    ret->incarnation = machine_random();
+    ret->command_hash = hash_words(o->args);
+    make_cookie(ret);
+    machine_host(ret->host, sizeof ret->host);
+    (void)snprintf(ret->zero, sizeof ret->zero,
+                   strchr(o->master_addr, ':') ? "[%.255s]:%u" : "%.255s:%u",
+                   o->master_addr, o->barrier_port);
+    ret->master_port = o->master_port;
+    if (o->node_rank == 0)
+        r = port_claim(&ret->master_port, o->master_port_given,
+                       &ret->master_port_moved, e);
+    return r;
+}
+
+void plan_pod(const struct plan *p, struct pod_config *ret)
+{
+    const struct options *o = p->o;
+
+    memset(ret, 0, sizeof *ret);
+    ret->node_rank = o->node_rank;
+    ret->nnodes = o->nnodes;
+    ret->nproc = p->nproc;
+    ret->max_restarts = o->max_restarts;
+    ret->incarnation = p->incarnation;
+    ret->command_hash = p->command_hash;
+    ret->barrier_timeout_ms = o->barrier_timeout_ms;
+    ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
+    ret->grace_ms = o->grace_ms;
+    ret->has_stage = o->n_datasets > 0;
+    ret->job_id = o->job_id;
+    ret->host = p->host;
+    ret->zero = p->zero;
+}
+
+void plan_barrier(const struct plan *p, struct barrier_config *ret)
+{
+    const struct options *o = p->o;
+
+    memset(ret, 0, sizeof *ret);
+    ret->incarnation = p->incarnation;
+    ret->seed = p->incarnation;
+    ret->nnodes = o->nnodes;
+    ret->job_id = o->job_id;
+    ret->barrier_timeout_ms = o->barrier_timeout_ms;
+    ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
+    ret->grace_ms = o->grace_ms;
+    ret->backoff_min_ms = o->backoff_min_ms;
+    ret->backoff_max_ms = o->backoff_max_ms;
+    ret->restart_reset_ms = o->restart_reset_ms;
+    ret->max_restarts = o->max_restarts;
+    ret->restart_never = o->restart_policy == RESTART_NEVER;
+    ret->restart_always = o->restart_policy == RESTART_ALWAYS;
+    ret->restart_by_code = o->restart_policy == RESTART_EXIT_CODE;
+    memcpy(ret->no_restart_on, o->no_restart_on, sizeof ret->no_restart_on);
+    ret->master_port = p->master_port;
+}

@@ -1,0 +1,34 @@
+/* plan: what is fixed before anything runs: who this pod is, how many workers
+ * it starts and what they get. Built once, lives until exit. */
+#ifndef AGENT_PLAN_H
+#define AGENT_PLAN_H
+
+#include "agent/options.h"
+#include "agent/pod.h"
+
+#define PLAN_COOKIE_MAX 256
+
+struct plan {
+    const struct options *o;     /* Borrowed. */
+    char *const *envp;           /* agent's environ at start, borrowed. */
+    unsigned nproc, omp_threads;
+    bool has_gpus;               /* Workers are counted by GPUs. */
+    uint64_t incarnation, command_hash;
+    char own_cookie[24];         /* What only this agent's workers carry. */
+    char cookie[PLAN_COOKIE_MAX]; /* AGENT_COOKIE: an outer agent's, and it. */
+    char host[FAILURE_HOST_MAX];
+    char zero[320];              /* "host:port" of pod 0's barrier. */
+    unsigned master_port;
+    bool master_port_moved;      /* The default was taken. */
+};
+
+/* Fails with ERR_USAGE (no GPU where `gpu` was asked for) or ERR_RESOURCE (the
+ * port that was asked for is taken). */
+int plan_make(struct plan *ret, const struct options *o, char *const *envp,
+              struct err *e);
+
+/* The pure parts' configuration. */
+void plan_pod(const struct plan *p, struct pod_config *ret);
+void plan_barrier(const struct plan *p, struct barrier_config *ret);
+
+#endif

@@ -1,0 +1,345 @@
+/* peer: see peer.h. This file has what all connections share, and pod 0's
+ * listening side. */
+#include "rendezvous/peer.h"
+
+#include "base/text.h"
+#include "rendezvous/peer_parts.h"
+
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct out_frame {
+    uv_write_t req;
+    uint8_t bytes[]; /* Of one frame. */
+};
+
+static void on_closed(uv_handle_t *h)
+{
+    struct conn *c = (struct conn *)h;
+    struct peers *p = c->peers;
+    uint32_t id = c->id;
+
+    if (id == PEER_LINK) {
+        link_closed(p, c, p->why);
+    } else {
+        p->conns[id] = NULL;
+        p->out.conn_closed(p->out.ctx, id);
+    }
+    free(c);
+}
+
+static void on_shutdown(uv_shutdown_t *req, int status)
+{
+    uv_handle_t *h = (uv_handle_t *)req->handle;
+
+    (void)status;
+    free(req);
+    if (!uv_is_closing(h))
+        uv_close(h, on_closed);
+}
+
+void conn_close(struct conn *c, bool abort)
+{
+    uv_shutdown_t *req;
+
+    if (uv_is_closing((uv_handle_t *)c))
+        return;
+    if (!abort && c->open) {
+        if (c->closing)
+            return;
+        c->closing = true;
+        req = malloc(sizeof *req);
+        if (req && uv_shutdown(req, (uv_stream_t *)&c->tcp, on_shutdown) == 0)
+            return;
+        free(req);
+    }
+    c->closing = true;
+    if (abort && c->open && uv_tcp_close_reset(&c->tcp, on_closed) == 0)
+        return;
+    uv_close((uv_handle_t *)c, on_closed);
+}
+
+void conn_fail(struct conn *c, const char *why)
+{
+    if (c->id == PEER_LINK)
+        (void)text_copy(c->peers->why, sizeof c->peers->why, why);
+    conn_close(c, true);
+}
+
+static void on_written(uv_write_t *req, int status)
+{
+    /* A failed write shows as a failed read, too. */
+    (void)status;
+    free(req);
+}
+
+void conn_send(struct conn *c, const struct wire_msg *m)
+{
+    uint8_t bytes[WIRE_FRAME_MAX];
+    size_t len = wire_encode(m, bytes);
+    struct out_frame *f;
+    uv_buf_t buf;
+
+    if (!c || !c->open || c->closing)
+        return;
+    if (c->tcp.write_queue_size > PEER_PENDING_MAX) {
+        conn_fail(c, "it does not read what is sent");
+        return;
+    }
+    f = malloc(sizeof *f + len);
+    if (!f) {
+        conn_fail(c, "no memory");
+        return;
+    }
+    memcpy(f->bytes, bytes, len);
+    buf = uv_buf_init((char *)f->bytes, (unsigned)len);
+    if (uv_write(&f->req, (uv_stream_t *)&c->tcp, &buf, 1, on_written) != 0) {
+        free(f);
+        conn_fail(c, "cannot write");
+    }
+}
+
+static void give_room(uv_handle_t *h, size_t hint, uv_buf_t *buf)
+{
+    struct conn *c = (struct conn *)h;
+
+    (void)hint;
+    *buf = uv_buf_init((char *)c->in + c->n_in,
+                       (unsigned)(sizeof c->in - c->n_in));
+}
+
+/* Take one frame from the front; false where there is none (any more). */
+static bool take_frame(struct conn *c)
+{
+    struct peers *p = c->peers;
+    struct wire_msg m;
+    const char *why = "";
+    unsigned version;
+    int n = wire_decode(c->in, c->n_in, &m, &why, &version);
+
+    if (n == 0)
+        return false;
+    if (n < 0) {
+        if (c->id != PEER_LINK)
+            p->out.conn_garbage(p->out.ctx, c->id, why, version);
+        else
+            conn_fail(c, why);
+        c->n_in = 0;
+        return false;
+    }
+    c->n_in -= (size_t)n;
+    memmove(c->in, c->in + n, c->n_in);
+    if (c->id == PEER_LINK)
+        p->out.link_message(p->out.ctx, &m);
+    else
+        p->out.conn_message(p->out.ctx, c->id, &m);
+    return !c->closing && !uv_is_closing((uv_handle_t *)c);
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct conn *c = (struct conn *)s;
+    char why[128];
+
+    (void)buf;
+    if (n == UV_EOF) {
+        conn_fail(c, "it closed the connection");
+    } else if (n < 0) {
+        (void)snprintf(why, sizeof why, "%s", uv_strerror((int)n));
+        conn_fail(c, why);
+    } else {
+        c->n_in += (size_t)n;
+        while (take_frame(c))
+            ;
+    }
+}
+
+struct conn *conn_new(struct peers *p, uint32_t id)
+{
+    struct conn *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return NULL;
+    c->peers = p;
+    c->id = id;
+    (void)uv_tcp_init(p->loop, &c->tcp);
+    return c;
+}
+
+void conn_start(struct conn *c)
+{
+    c->open = true;
+    (void)uv_tcp_nodelay(&c->tcp, 1);
+    (void)uv_read_start((uv_stream_t *)&c->tcp, give_room, on_read);
+}
+
+/* "10.0.0.1:29400", "[::1]:29400"; an IPv4 address mapped into IPv6 as IPv4. */
+static void address_text(const struct sockaddr *a, char *out, size_t cap)
+{
+    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)(const void *)
+        a;
+    const struct sockaddr_in *a4 = (const struct sockaddr_in *)(const void *)a;
+    char ip[INET6_ADDRSTRLEN] = "?";
+
+    if (a->sa_family == AF_INET) {
+        (void)uv_ip4_name(a4, ip, sizeof ip);
+        (void)snprintf(out, cap, "%s:%u", ip, ntohs(a4->sin_port));
+        return;
+    }
+    (void)uv_ip6_name(a6, ip, sizeof ip);
+    if (strncmp(ip, "::ffff:", 7) == 0 && strchr(ip, '.'))
+        (void)snprintf(out, cap, "%s:%u", ip + 7, ntohs(a6->sin6_port));
+    else
+        (void)snprintf(out, cap, "[%s]:%u", ip, ntohs(a6->sin6_port));
+}
+
+static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
+{
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+
+    if (a->sa_family == AF_INET && b->sa_family == AF_INET)
+        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET6)
+        return memcmp(&a6->sin6_addr, &b6->sin6_addr, 16) == 0;
+    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET)
+        return IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) &&
+               memcmp(a6->sin6_addr.s6_addr + 12, &b4->sin_addr, 4) == 0;
+    return false;
+}
+
+void conn_learn_interface(struct conn *c)
+{
+    struct sockaddr_storage here;
+    int len = sizeof here;
+    struct ifaddrs *list = NULL;
+    struct peers *p = c->peers;
+
+    if (p->ifname[0] ||
+        uv_tcp_getsockname(&c->tcp, (struct sockaddr *)&here, &len) != 0 ||
+        getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        if (i->ifa_addr && !(i->ifa_flags & IFF_LOOPBACK) &&
+            same_address((struct sockaddr *)&here, i->ifa_addr)) {
+            (void)text_copy(p->ifname, sizeof p->ifname, i->ifa_name);
+            break;
+        }
+    freeifaddrs(list);
+}
+
+const char *peers_interface(struct peers *p)
+{
+    return p->ifname[0] ? p->ifname : NULL;
+}
+
+static uint32_t free_id(struct peers *p)
+{
+    for (uint32_t i = 1; i < p->n_conns; i++) {
+        uint32_t id = 1 + (p->next_id + i) % (p->n_conns - 1);
+
+        if (!p->conns[id]) {
+            p->next_id = id;
+            return id;
+        }
+    }
+    return 0;
+}
+
+static void on_connection(uv_stream_t *s, int status)
+{
+    struct peers *p = s->data;
+    struct sockaddr_storage there;
+    char addr[INET6_ADDRSTRLEN + 16] = "?";
+    int len = sizeof there;
+    uint32_t id;
+    struct conn *c;
+
+    if (status != 0)
+        return;
+    id = free_id(p);
+    c = conn_new(p, id);
+    if (!c)
+        return;
+    if (uv_accept(s, (uv_stream_t *)&c->tcp) != 0 || id == 0) {
+        c->id = PEER_LINK; /* Nobody knows of it yet: free it silently. */
+        uv_close((uv_handle_t *)c, on_closed);
+        return;
+    }
+    p->conns[id] = c;
+    if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&there, &len) == 0)
+        address_text((struct sockaddr *)&there, addr, sizeof addr);
+    conn_learn_interface(c);
+    conn_start(c);
+    p->out.conn_open(p->out.ctx, id, addr);
+}
+
+static int listen_on(struct peers *p, const struct sockaddr *addr)
+{
+    int r = uv_tcp_bind(&p->listener, addr, 0);
+
+    return r ? r : uv_listen((uv_stream_t *)&p->listener, 4096, on_connection);
+}
+
+int peers_listen(struct peers *p, unsigned port, struct err *e)
+{
+    struct sockaddr_in6 a6;
+    struct sockaddr_in a4;
+    int r;
+
+    (void)uv_ip6_addr("::", (int)port, &a6);
+    (void)uv_ip4_addr("0.0.0.0", (int)port, &a4);
+    (void)uv_tcp_init(p->loop, &p->listener);
+    p->listener.data = p;
+    r = listen_on(p, (const struct sockaddr *)&a6);
+    if (r != 0 && r != UV_EADDRINUSE) {
+        /* No IPv6 here: a fresh handle, for this one has a socket. */
+        uv_close((uv_handle_t *)&p->listener, NULL);
+        (void)uv_run(p->loop, UV_RUN_NOWAIT);
+        (void)uv_tcp_init(p->loop, &p->listener);
+        p->listener.data = p;
+        r = listen_on(p, (const struct sockaddr *)&a4);
+    }
+    if (r != 0)
+        return err_set(e, ERR_RESOURCE, "listen on barrier port %u: %s", port,
+                       uv_strerror(r));
+    return 0;
+}
+
+int peers_new(struct peers **ret, uv_loop_t *loop, const struct peers_out *out,
+              uint32_t n_conns, const char *host, unsigned port, struct err *e)
+{
+    struct peers *p = calloc(1, sizeof *p);
+
+    if (p)
+        p->conns = calloc(n_conns ? n_conns : 1, sizeof(struct conn *));
+    if (!p || !p->conns) {
+        free(p);
+        return err_set(e, ERR_AGENT, "no memory for %u connections", n_conns);
+    }
+    p->loop = loop;
+    p->out = *out;
+    p->n_conns = n_conns;
+    p->host = host;
+    p->port = port;
+    (void)uv_timer_init(loop, &p->limit);
+    p->limit.data = p;
+    p->lookup.data = p;
+    *ret = p;
+    return 0;
+}
+
+void peers_send(struct peers *p, uint32_t conn, const struct wire_msg *m)
+{
+    if (conn < p->n_conns && p->conns[conn])
+        conn_send(p->conns[conn], m);
+}
+
+void peers_close(struct peers *p, uint32_t conn, bool abort)
+{
+    if (conn < p->n_conns && p->conns[conn])
+        conn_close(p->conns[conn], abort);
+}

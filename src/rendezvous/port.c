@@ -1,0 +1,171 @@
+/* port: see port.h. */
+#include "rendezvous/port.h"
+
+#include "base/mem.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* The descriptor stays open, and the name taken, until agent ends. */
+static bool claim_name(unsigned port)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int n;
+
+    if (fd < 0)
+        return true; /* Without it there is only the look at the port. */
+    n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "agent-master-port-%u",
+                 port);
+    if (bind(fd, (struct sockaddr *)&a,
+             (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+                         (size_t)n)) == 0)
+        return true;
+    (void)close(fd);
+    return false;
+}
+
+/* Bind as a worker would. `port` 0: any; *ret_port is then which. */
+static bool can_bind(int family, unsigned port, unsigned *ret_port)
+{
+    autoclose int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
+                              .sin6_port = htons((uint16_t)port)};
+    struct sockaddr_in a4 = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)port)};
+    socklen_t len = sizeof a6;
+    int one = 1, r;
+
+    if (fd < 0)
+        return true; /* This family is not there: nobody holds its ports. */
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (family == AF_INET6)
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    r = family == AF_INET
+            ? bind(fd, (struct sockaddr *)&a4, sizeof a4)
+            : bind(fd, (struct sockaddr *)&a6, sizeof a6);
+    if (r != 0)
+        return errno != EADDRINUSE;
+    if (listen(fd, 1) != 0)
+        return false;
+    if (getsockname(fd, (struct sockaddr *)&a6, &len) == 0)
+        *ret_port = ntohs(a6.sin6_port); /* At the same place in both. */
+    return true;
+}
+
+static bool is_free(unsigned port)
+{
+    unsigned unused;
+
+    return can_bind(AF_INET, port, &unused) &&
+           can_bind(AF_INET6, port, &unused);
+}
+
+int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
+{
+    char who[128];
+    unsigned other = 0;
+
+    *ret_moved = false;
+    if (is_free(*port) && claim_name(*port))
+        return 0;
+    if (asked) {
+        port_holder(*port, who, sizeof who);
+        return err_set(e, ERR_RESOURCE,
+                       "--master-port %u is taken%s%s: give another one, or "
+                       "none to have a free one chosen",
+                       *port, who[0] ? " by " : "", who);
+    }
+    for (int i = 0; i < 100; i++)
+        if (can_bind(AF_INET, 0, &other) && other && is_free(other) &&
+            claim_name(other)) {
+            *port = other;
+            *ret_moved = true;
+            return 0;
+        }
+    return err_set(e, ERR_RESOURCE, "no free TCP port for MASTER_PORT");
+}
+
+/* Inode of the socket that listens on `port`, from /proc/net/tcp{,6}. */
+static unsigned long listen_inode(const char *path, unsigned port)
+{
+    char line[512];
+    unsigned long inode = 0, found;
+    unsigned p, state;
+    autofclose FILE *f = fopen(path, "re");
+
+    while (f && !inode && fgets(line, sizeof line, f))
+        if (sscanf(line, " %*d: %*[0-9A-Fa-f]:%x %*s %x %*s %*s %*s %*s %*s "
+                         "%lu", &p, &state, &found) == 3 &&
+            p == port && state == 10)
+            inode = found;
+    return inode;
+}
+
+static bool has_socket(const char *pid, const char *want)
+{
+    char dir[300], path[600], target[64];
+    const struct dirent *ent;
+    bool found = false;
+    DIR *d;
+
+    (void)snprintf(dir, sizeof dir, "/proc/%s/fd", pid);
+    d = opendir(dir);
+    while (d && !found && (ent = readdir(d)) != NULL) {
+        ssize_t n;
+
+        (void)snprintf(path, sizeof path, "%s/%s", dir, ent->d_name);
+        n = readlink(path, target, sizeof target - 1);
+        if (n > 0) {
+            target[n] = '\0';
+            found = strcmp(target, want) == 0;
+        }
+    }
+    if (d)
+        (void)closedir(d);
+    return found;
+}
+
+static void describe(const char *pid, char *out, unsigned cap)
+{
+    char path[300], name[64] = "?";
+
+    (void)snprintf(path, sizeof path, "/proc/%s/comm", pid);
+    autofclose FILE *f = fopen(path, "re");
+
+    if (f && fgets(name, sizeof name, f))
+        name[strcspn(name, "\n")] = '\0';
+    (void)snprintf(out, cap, "pid %s (%s)", pid, name);
+}
+
+void port_holder(unsigned port, char *out, unsigned cap)
+{
+    unsigned long inode = listen_inode("/proc/net/tcp", port);
+    char want[64];
+    const struct dirent *ent;
+    DIR *d;
+
+    out[0] = '\0';
+    if (!inode)
+        inode = listen_inode("/proc/net/tcp6", port);
+    if (!inode)
+        return;
+    (void)snprintf(want, sizeof want, "socket:[%lu]", inode);
+    d = opendir("/proc");
+    while (d && !out[0] && (ent = readdir(d)) != NULL)
+        if (isdigit((unsigned char)ent->d_name[0]) &&
+            has_socket(ent->d_name, want))
+            describe(ent->d_name, out, cap);
+    if (d)
+        (void)closedir(d);
+}

@@ -1,0 +1,20 @@
+/* port: a TCP port for the workers' own rendezvous (MASTER_PORT), and who
+ * holds one that is taken. */
+#ifndef RENDEZVOUS_PORT_H
+#define RENDEZVOUS_PORT_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+/* Claim *port for this agent's life: it is free, and no other agent of this
+ * network namespace has claimed it (an abstract socket name: nothing is bound
+ * that a worker would stumble over). A taken one is ERR_RESOURCE and names its
+ * holder if it was `asked` for, else a free one is put in *port and
+ * *ret_moved is set. */
+int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e);
+
+/* "pid 123 (python)" for the process that listens on `port`, or "". */
+void port_holder(unsigned port, char *out, unsigned cap);
+
+#endif

@@ -1,0 +1,128 @@
+/* child: see child.h. */
+#include "supervise/child.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Every descriptor from 3 on goes away at exec, inherited ones too. */
+static void close_the_rest_at_exec(void)
+{
+    struct rlimit r;
+    long end = 1024;
+
+    if (syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    if (getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < 65536)
+        end = (long)r.rlim_cur;
+    for (int fd = 3; fd < end; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* Only async-signal-safe calls from here to exec. */
+static void __attribute__((noreturn))
+run_child(const struct child_spec *spec, int out, int err, int report,
+          pid_t parent)
+{
+    sigset_t none;
+    int saved;
+
+    (void)setsid();
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent)
+        _exit(128 + SIGKILL); /* agent died before the line above. */
+    if (dup2(spec->stdin_fd, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+        goto fail;
+    close_the_rest_at_exec();
+    for (int s = 1; s < NSIG; s++)
+        if (s != SIGKILL && s != SIGSTOP)
+            (void)sigaction(s, &(struct sigaction){.sa_handler = SIG_DFL},
+                            NULL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    (void)execvpe(spec->argv[0], spec->argv, spec->envp);
+fail:
+    saved = errno;
+    (void)!write(report, &saved, sizeof saved);
+    _exit(saved == ENOENT ? ERR_NOTFOUND : ERR_NOEXEC);
+}
+
+/* A pipe whose write end the child inherits and whose read end never blocks. */
+static int make_pipe(int fds[2])
+{
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return -errno;
+    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
+    return 0;
+}
+
+int child_spawn(const struct child_spec *spec, struct child *ret,
+                struct err *e)
+{
+    int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
+    pid_t parent = getpid(), pid;
+    int r = 0;
+
+    if (make_pipe(out) != 0 || make_pipe(err) != 0 || make_pipe(report) != 0)
+        r = err_set(e, ERR_RESOURCE, "pipe: %s (descriptor limit: ulimit -n)",
+                    strerror(errno));
+    pid = r == 0 ? fork() : -1;
+    if (pid == 0)
+        run_child(spec, out[1], err[1], report[1], parent);
+    if (r == 0 && pid < 0)
+        r = err_set(e, ERR_RESOURCE,
+                    "fork: %s (limits: ulimit -u, the cgroup's pids.max, "
+                    "memory)", strerror(errno));
+    mem_close_at(&out[1]);
+    mem_close_at(&err[1]);
+    mem_close_at(&report[1]);
+    if (r != 0) {
+        mem_close_at(&out[0]);
+        mem_close_at(&err[0]);
+        mem_close_at(&report[0]);
+        return r;
+    }
+    *ret = (struct child){
+        .pid = pid, .out_fd = out[0], .err_fd = err[0], .exec_fd = report[0]};
+    return 0;
+}
+
+int child_exec_errno(int *exec_fd)
+{
+    int code = 0;
+
+    if (*exec_fd < 0)
+        return 0;
+    if (read(*exec_fd, &code, sizeof code) != (ssize_t)sizeof code)
+        code = 0;
+    (void)close(steal_fd(exec_fd));
+    return code;
+}
+
+int child_open_stdin(void)
+{
+    int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int fds[2];
+
+    if (fd >= 0)
+        return fd;
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return -errno;
+    (void)close(fds[1]);
+    return fds[0];
+}
+
+int child_code(int wait_status, int *ret_signo)
+{
+    *ret_signo = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    return *ret_signo ? 128 + *ret_signo : WEXITSTATUS(wait_status);
+}

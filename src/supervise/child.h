@@ -1,0 +1,41 @@
+/* child: fork and exec of one worker, and what is known of its end.
+ *
+ * The worker gets its own session and process group, default signals, an
+ * empty mask, PR_SET_PDEATHSIG, stdin from /dev/null, pipes for stdout and
+ * stderr, and no other descriptor. Main thread only: PDEATHSIG is tied to the
+ * thread that forks. A failed exec is not waited for: it is a death whose
+ * errno lies in a pipe. */
+#ifndef SUPERVISE_CHILD_H
+#define SUPERVISE_CHILD_H
+
+#include "base/err.h"
+
+#include <sys/types.h>
+
+struct child_spec {
+    char *const *argv;
+    char *const *envp; /* Its PATH is searched for argv[0]. */
+    int stdin_fd;      /* Becomes descriptor 0. */
+};
+
+struct child {
+    pid_t pid;
+    int out_fd, err_fd; /* Read ends, non-blocking; the caller closes them. */
+    int exec_fd;        /* child_exec_errno() reads and closes it. */
+};
+
+/* Fails with ERR_RESOURCE: pipe or fork. */
+int child_spawn(const struct child_spec *spec, struct child *ret,
+                struct err *e);
+
+/* After its death: the errno of its exec, or 0. Closes *exec_fd. */
+int child_exec_errno(int *exec_fd);
+
+/* A descriptor for stdin: /dev/null, or where that is missing the read end of
+ * a pipe without writer. Negative errno on failure. */
+int child_open_stdin(void);
+
+/* Exit code as of a shell: 0..255, or 128 + *ret_signo. */
+int child_code(int wait_status, int *ret_signo);
+
+#endif

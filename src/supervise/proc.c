@@ -1,0 +1,195 @@
+/* proc: see proc.h. */
+#include "supervise/proc.h"
+
+#include "base/mem.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ENVIRON_MAX (256 * 1024) /* Read in pieces; beyond: "cannot say". */
+
+struct stat_line {
+    char state;
+    pid_t ppid, group, session;
+    uint64_t start;
+};
+
+static ssize_t read_file(const char *path, char *buf, size_t cap)
+{
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n;
+
+    if (fd < 0)
+        return -1;
+    n = read(fd, buf, cap - 1);
+    if (n >= 0)
+        buf[n] = '\0';
+    return n;
+}
+
+static bool read_stat(pid_t pid, struct stat_line *ret)
+{
+    char path[64], buf[1024];
+    const char *s;
+    int ppid, group, session;
+    unsigned long long start;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (read_file(path, buf, sizeof buf) <= 0)
+        return false;
+    s = strrchr(buf, ')'); /* The name before it may hold anything. */
+    if (!s || sscanf(s, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %*s %*s %*s %*s %llu",
+                     &ret->state, &ppid, &group, &session, &start) != 5)
+        return false;
+    ret->ppid = ppid;
+    ret->group = group;
+    ret->session = session;
+    ret->start = start;
+    return true;
+}
+
+enum says { SAYS_OURS, SAYS_OTHER, SAYS_NOTHING };
+
+/* What the environment says. A piece overlaps the one before it, so that a
+ * cookie on the border is found. */
+static enum says ask_environ(pid_t pid, const char *cookie)
+{
+    char path[64], buf[4096 + 128];
+    size_t keep = 0, total = 0, len = strlen(cookie);
+    bool named = false;
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+    if (fd < 0)
+        return SAYS_NOTHING;
+    while (total < ENVIRON_MAX &&
+           (n = read(fd, buf + keep, sizeof buf - keep)) > 0) {
+        size_t have = keep + (size_t)n;
+
+        if (memmem(buf, have, cookie, len))
+            return SAYS_OURS;
+        if (total == 0) {
+            size_t first = strnlen(buf, have);
+
+            /* An overwritten environment has no NAME=value in front. */
+            named = memchr(buf, '=', first) != NULL && buf[0] != '=';
+        }
+        total += (size_t)n;
+        keep = have < len ? have : len;
+        memmove(buf, buf + have - keep, keep);
+    }
+    return named ? SAYS_OTHER : SAYS_NOTHING;
+}
+
+static bool in_list(const pid_t *list, unsigned n, pid_t pid)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (list[i] == pid)
+            return true;
+    return false;
+}
+
+static bool is_left(const struct proc_query *q, pid_t pid)
+{
+    struct stat_line st;
+
+    if (pid == q->self || in_list(q->skip, q->n_skip, pid) ||
+        !read_stat(pid, &st) || st.state == 'Z' || st.state == 'X' ||
+        in_list(q->groups, q->n_groups, st.group))
+        return false;
+    if (in_list(q->sessions, q->n_sessions, st.session))
+        return true;
+    switch (ask_environ(pid, q->cookie)) {
+    case SAYS_OURS:
+        return true;
+    case SAYS_NOTHING:
+        return q->self > 0 && st.ppid == q->self && st.start >= q->since;
+    case SAYS_OTHER:
+        break;
+    }
+    return false;
+}
+
+unsigned proc_signal_left(const struct proc_query *q, int signo,
+                          pid_t *ret_pid)
+{
+    DIR *d = opendir("/proc");
+    const struct dirent *ent;
+    unsigned n = 0;
+
+    if (!d)
+        return 0;
+    while ((ent = readdir(d)) != NULL) {
+        pid_t pid = (pid_t)strtol(ent->d_name, NULL, 10);
+
+        if (pid <= 0 || !is_left(q, pid))
+            continue;
+        n++;
+        *ret_pid = pid;
+        if (signo > 0)
+            (void)kill(pid, signo);
+        if (signo == SIGTERM)
+            (void)kill(pid, SIGCONT); /* A stopped one must see it. */
+    }
+    (void)closedir(d);
+    return n;
+}
+
+uint64_t proc_now_ticks(void)
+{
+    struct timespec t;
+    long hz = sysconf(_SC_CLK_TCK);
+
+    if (clock_gettime(CLOCK_BOOTTIME, &t) != 0 || hz <= 0)
+        return 0;
+    return (uint64_t)t.tv_sec * (uint64_t)hz +
+           (uint64_t)t.tv_nsec * (uint64_t)hz / 1000000000u;
+}
+
+bool proc_has_other_children(const pid_t *known, unsigned n_known)
+{
+    char path[64], buf[4096], *s = buf, *end;
+    siginfo_t si;
+
+    if (waitid(P_ALL, 0, &si, WEXITED | WNOHANG | WNOWAIT) != 0 &&
+        errno == ECHILD)
+        return false;
+    if (n_known == 0)
+        return true;
+    (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
+                   (int)syscall(SYS_gettid));
+    if (read_file(path, buf, sizeof buf) < 0)
+        return true; /* Not told: look at all of /proc. */
+    for (;;) {
+        long pid = strtol(s, &end, 10);
+
+        if (end == s)
+            return false;
+        if (!in_list(known, n_known, (pid_t)pid))
+            return true;
+        s = end;
+    }
+}
+
+void proc_wchan(pid_t pid, char *out, unsigned cap)
+{
+    char path[64];
+    ssize_t n;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
+    n = read_file(path, out, cap);
+    if (n <= 0 || strcmp(out, "0") == 0)
+        out[0] = '\0';
+}

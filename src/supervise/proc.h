@@ -1,0 +1,41 @@
+/* proc: what the workers of this agent left behind, read from /proc.
+ *
+ * A process belongs to the workers where its environment holds the cookie that
+ * only they got, or where it is a child adopted since `since` whose
+ * environment cannot say (cleared, overwritten, unreadable). An exec session
+ * or a side-car has an environment that says something else: never ours. */
+#ifndef SUPERVISE_PROC_H
+#define SUPERVISE_PROC_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_query {
+    const char *cookie;      /* Looked for anywhere in the environment. */
+    pid_t self;              /* Adopted children have this parent; 0: none. */
+    uint64_t since;          /* Start time, clock ticks since boot. */
+    const pid_t *skip;       /* Not to be counted: helpers of agent. */
+    unsigned n_skip;
+    const pid_t *groups;     /* Process groups that got the signal already. */
+    unsigned n_groups;
+    const pid_t *sessions;   /* Members of these belong too; may be NULL. */
+    unsigned n_sessions;
+};
+
+/* Send `signo` (0: none) to all of them but the members of `groups`; returns
+ * how many live outside of `groups`, and one of them in *ret_pid. Zombies do
+ * not count. Without /proc: 0. */
+unsigned proc_signal_left(const struct proc_query *q, int signo,
+                          pid_t *ret_pid);
+
+/* Clock ticks since boot at which the calling process would start now. */
+uint64_t proc_now_ticks(void);
+
+/* True where this process has a child that is not in `known`. */
+bool proc_has_other_children(const pid_t *known, unsigned n_known);
+
+/* What the kernel says a process waits for, for people: "wchan"; or "". */
+void proc_wchan(pid_t pid, char *out, unsigned cap);
+
+#endif
