@@ -17,7 +17,9 @@ void tail_put(struct tail *t, const char *bytes, size_t n);
 
 /* Copy the last at most `max_lines` lines, oldest first, without a final
  * newline, as valid UTF-8, to `out` of `cap` bytes (the newest are kept where
- * not all fits; the cut is at a line where possible). Returns the length. */
+ * not all fits; of a last line that does not fit alone, its beginning).
+ * Escape sequences, what a carriage return overwrote, and blank lines at the
+ * end are left out. Returns the length. */
 size_t tail_text(const struct tail *t, unsigned max_lines, char *out,
                  size_t cap);
 
