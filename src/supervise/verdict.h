@@ -30,18 +30,22 @@ struct verdict_facts {
     const char *command;            /* argv[0]. */
 };
 
-/* "SIGKILL" for 9; "signal N" where it has no name. `buf` holds 16 bytes. */
+/* "SIGKILL" for 9; "signal N" where it has no name. Written to `buf` of 16
+ * bytes, which is returned. */
 const char *verdict_signal_name(int signo, char *buf);
 
-/* A hint for a worker's death (code, signo, tail of `f`), or "". */
+/* A likely cause of a worker's death and what to do, from code, signo and tail
+ * of `f`, or "". One line. In verdict_hint.c. */
 void verdict_hint(char *ret, size_t cap, const struct failure *f,
                   const struct verdict_facts *facts);
 
-/* One line for "rank 2 (node rank 0, host) was killed by SIGKILL after 3 s". */
+/* One line: "rank 2 (local rank 2, node rank 0, host w0, pid 123) was killed by
+ * SIGKILL after 3 s in round 0". */
 void verdict_cause_line(struct text *t, const struct failure *f);
 
-/* The whole verdict as lines of text, most important first, at most
- * t->cap - 1 bytes of valid UTF-8; the tail is what gets cut. */
+/* Add the whole verdict: lines of valid UTF-8 without a final newline. The
+ * first carries the whole story, then the hint, then the tail, whose oldest
+ * lines are left out where not all fits. */
 void verdict_write(struct text *t, const struct verdict *v);
 
 #endif

@@ -1,0 +1,240 @@
+/* verdict: see verdict.h. Hints are in verdict_hint.c. */
+#include "supervise/verdict.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *verdict_signal_name(int signo, char *buf)
+{
+    const char *name = sigabbrev_np(signo);
+
+    if (name)
+        (void)snprintf(buf, 16, "SIG%s", name);
+    else
+        (void)snprintf(buf, 16, "signal %d", signo % 100000);
+    return buf;
+}
+
+static const char *plural(uint32_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "node rank 1 (host w1)" */
+static void add_pod(struct text *t, const struct failure *f)
+{
+    text_add(t, "node rank %u", f->node_rank);
+    if (f->host[0])
+        text_add(t, " (host %s)", f->host);
+}
+
+static void add_worker(struct text *t, const struct failure *f)
+{
+    char name[16];
+
+    text_add(t, "rank %u (local rank %u, node rank %u", f->rank, f->local_rank,
+             f->node_rank);
+    if (f->host[0])
+        text_add(t, ", host %s", f->host);
+    if (f->pid)
+        text_add(t, ", pid %u", f->pid);
+    if (f->signo)
+        text_add(t, ") was killed by %s after ",
+                 verdict_signal_name(f->signo, name));
+    else
+        text_add(t, ") exited with %d after ", f->code);
+    text_add_duration(t, f->ran_ms);
+    text_add(t, " in round %u", f->round);
+}
+
+/* What follows the first line of `s`, or "". */
+static const char *after_line(const char *s)
+{
+    const char *newline = strchr(s, '\n');
+
+    return newline ? newline + 1 : "";
+}
+
+static void add_first_line(struct text *t, const char *s)
+{
+    text_add(t, "%.*s", (int)strcspn(s, "\n"), s);
+}
+
+void verdict_cause_line(struct text *t, const struct failure *f)
+{
+    char name[16];
+
+    switch (f->kind) {
+    case FAILURE_NONE:
+        text_add(t, "nothing failed");
+        break;
+    case FAILURE_WORKER:
+        add_worker(t, f);
+        break;
+    case FAILURE_AGENT:
+        add_pod(t, f);
+        text_add(t, ": ");
+        add_first_line(t, f->text);
+        break;
+    case FAILURE_LOST:
+        if (f->text[0]) { /* It names the pod itself. */
+            add_first_line(t, f->text);
+        } else {
+            add_pod(t, f);
+            text_add(t, " was lost");
+        }
+        break;
+    case FAILURE_STOPPED:
+        add_pod(t, f);
+        text_add(t, " was told to stop from outside");
+        if (f->signo)
+            text_add(t, " (%s)", verdict_signal_name(f->signo, name));
+        break;
+    }
+}
+
+/* "failed with exit code 65 (data): ". The class word belongs to agent's own
+ * codes only: a worker may exit with 65 for reasons of its own. */
+static void add_failed(struct text *t, const struct verdict *v)
+{
+    const struct err_row *row = err_row(v->exit_code);
+
+    text_add(t, "failed with exit code %d", v->exit_code);
+    if (row && v->cause.kind != FAILURE_WORKER)
+        text_add(t, " (%s)", row->word);
+    text_add(t, ": ");
+}
+
+static void add_finished(struct text *t, const struct verdict *v)
+{
+    if (v->world_size == 0) /* Left before the workers were counted. */
+        text_add(t, "finished in ");
+    else if (v->world_size == 1)
+        text_add(t, "finished: the worker ended with 0 in ");
+    else
+        text_add(t, "finished: all %u workers of %u pod%s ended with 0 in ",
+                 v->world_size, v->nnodes, plural(v->nnodes));
+    text_add_duration(t, v->job_ms);
+    if (v->n_restarts > 0)
+        text_add(t, "; %u restart%s used", v->n_restarts,
+                 plural(v->n_restarts));
+}
+
+static void add_stopped(struct text *t, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    char name[16];
+
+    if (f->node_rank != v->node_rank) {
+        add_failed(t, v);
+        verdict_cause_line(t, f);
+        if (v->exit_code == ERR_PEER)
+            text_add(t, " and did not come back");
+        return;
+    }
+    text_add(t, "stopped by %s from outside: this pod (node rank %u",
+             f->signo ? verdict_signal_name(f->signo, name) : "a request",
+             f->node_rank);
+    if (f->host[0])
+        text_add(t, ", host %s", f->host);
+    text_add(t, ") was told to stop after ");
+    text_add_duration(t, v->job_ms);
+    text_add(t, "; exit code %d", v->exit_code);
+}
+
+static void add_cause(struct text *t, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    bool here = f->node_rank == v->node_rank;
+
+    if (f->kind == FAILURE_STOPPED) {
+        add_stopped(t, v);
+        return;
+    }
+    add_failed(t, v);
+    if (f->kind == FAILURE_NONE) {
+        text_add(t, "no cause is known");
+    } else if (f->kind == FAILURE_AGENT && here) {
+        add_first_line(t, f->text);
+    } else {
+        if (f->kind == FAILURE_WORKER && !here)
+            text_add(t, "on another pod, ");
+        verdict_cause_line(t, f);
+    }
+}
+
+static void add_story(struct text *t, const struct verdict *v)
+{
+    if (v->exit_code == 0 && v->cause.kind == FAILURE_NONE) {
+        add_finished(t, v);
+    } else {
+        add_cause(t, v);
+        if (v->n_rounds > 0)
+            text_add(t, "; %u of %u restarts used", v->n_restarts,
+                     v->max_restarts);
+        else
+            text_add(t, "; no worker was started%s",
+                     v->nnodes > 1 ? " on this pod" : "");
+    }
+    if (v->n_reaped > 0)
+        text_add(t, "; %u orphan%s reaped", v->n_reaped, plural(v->n_reaped));
+}
+
+/* Each line of `s` on a line of its own, indented. */
+static void add_indented(struct text *t, const char *s)
+{
+    while (*s) {
+        text_add(t, "\n  ");
+        add_first_line(t, s);
+        s = after_line(s);
+    }
+}
+
+/* Bytes that add_indented() needs. */
+static size_t indented_len(const char *s)
+{
+    size_t n = 0;
+
+    for (; *s; s = after_line(s))
+        n += 3 + strcspn(s, "\n");
+    return n;
+}
+
+/* The tail, without its oldest lines where it does not fit; of a last line
+ * that does not fit alone, the beginning. */
+static void add_tail(struct text *t, const struct failure *f)
+{
+    const char *tail = f->tail;
+    char head[64];
+    size_t head_len, room = t->cap - 1 - t->len;
+
+    (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",
+                   f->rank);
+    head_len = strlen(head);
+    if (tail[0] == '\0' || head_len + 8 > room)
+        return;
+    while (head_len + indented_len(tail) > room && *after_line(tail))
+        tail = after_line(tail);
+    text_add(t, "%s", head);
+    add_indented(t, tail);
+}
+
+void verdict_write(struct text *t, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    size_t start = t->len;
+
+    add_story(t, v);
+    if (f->kind == FAILURE_WORKER) {
+        if (f->text[0])
+            text_add(t, "\nhint: ");
+        add_first_line(t, f->text);
+        add_indented(t, after_line(f->text));
+        add_tail(t, f);
+    } else {
+        add_indented(t, after_line(f->text));
+    }
+    t->len = start + text_make_utf8(t->at + start, t->len - start);
+}
