@@ -1,0 +1,462 @@
+/* Tests of agent/contract. */
+#include "agent/contract.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* What a worker would see. */
+struct env {
+    char *buf;
+    const char **envp;
+    size_t bytes, entries;
+};
+
+static const char *const no_env[] = {NULL};
+
+static struct contract_in job(const char *const *base_env)
+{
+    struct contract_in in = {
+        .base_env = base_env, .node_rank = 1, .nnodes = 2, .nproc = 4,
+        .local_rank = 2, .rank_base = 8, .world_size = 12, .round = 3,
+        .max_restarts = 5, .master_addr = "w0", .master_port = 29501,
+        .job_id = "job7", .role = "rank", .cookie = "c00c1e",
+        .omp_threads = 6, .gpu = -1,
+    };
+
+    return in;
+}
+
+static struct env build(const struct contract_in *in)
+{
+    struct env v;
+    struct err e = {0};
+
+    contract_room(in, &v.bytes, &v.entries);
+    v.buf = malloc(v.bytes);
+    v.envp = calloc(v.entries, sizeof *v.envp);
+    assert_true(v.buf && v.envp);
+    if (contract_env(in, v.buf, v.bytes, v.envp, v.entries, &e) < 0)
+        fail_msg("%s", e.text);
+    return v;
+}
+
+static void env_free(struct env *v)
+{
+    free(v->buf);
+    free(v->envp);
+}
+
+/* Value of `name`, which is there at most once; NULL where it is not. */
+static const char *get(const struct env *v, const char *name)
+{
+    const char *found = NULL;
+    size_t len = strlen(name);
+
+    for (size_t i = 0; v->envp[i]; i++)
+        if (strncmp(v->envp[i], name, len) == 0 && v->envp[i][len] == '=') {
+            assert_null(found);
+            found = v->envp[i] + len + 1;
+        }
+    return found;
+}
+
+static void assert_var(const struct env *v, const char *name, const char *want)
+{
+    const char *is = get(v, name);
+
+    if (!is && want)
+        fail_msg("%s is not set", name);
+    if (is && !want)
+        fail_msg("%s is set to '%s'", name, is);
+    if (is && strcmp(is, want) != 0)
+        fail_msg("%s is '%s', not '%s'", name, is, want);
+}
+
+static void test_the_torch_contract(void **state)
+{
+    static const struct {
+        const char *name, *want;
+    } want[] = {
+        {"RANK", "10"},
+        {"LOCAL_RANK", "2"},
+        {"WORLD_SIZE", "12"},
+        {"LOCAL_WORLD_SIZE", "4"},
+        {"GROUP_RANK", "1"},
+        {"GROUP_WORLD_SIZE", "2"},
+        {"ROLE_NAME", "rank"},
+        {"ROLE_RANK", "10"},
+        {"ROLE_WORLD_SIZE", "12"},
+        {"MASTER_ADDR", "w0"},
+        {"MASTER_PORT", "29501"},
+        {"TORCHELASTIC_RESTART_COUNT", "3"},
+        {"TORCHELASTIC_MAX_RESTARTS", "5"},
+        {"TORCHELASTIC_RUN_ID", "job7"},
+        {"TORCHELASTIC_USE_AGENT_STORE", "False"},
+        {"TORCHELASTIC_ERROR_FILE", "/tmp/e/attempt_3/2/error.json"},
+        {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"},
+        {"OMP_NUM_THREADS", "6"},
+        {"PYTHONUNBUFFERED", "1"},
+        {"GLOO_SOCKET_IFNAME", "eth0"},
+        {"AGENT_PROCESS_INDEX", "10"},
+        {"AGENT_PROCESS_NUM", "12"},
+        {"AGENT_GPU", "2"},
+        {"AGENT_COOKIE", "c00c1e"},
+    };
+    struct contract_in in = job(no_env);
+    struct env v;
+    size_t n = 0;
+
+    (void)state;
+    in.error_dir = "/tmp/e";
+    in.gloo_ifname = "eth0";
+    in.gpu = 2;
+    v = build(&in);
+    for (unsigned i = 0; i < sizeof want / sizeof want[0]; i++)
+        assert_var(&v, want[i].name, want[i].want);
+    while (v.envp[n])
+        n++;
+    assert_int_equal(n, sizeof want / sizeof want[0]); /* And no more. */
+    env_free(&v);
+}
+
+static void test_what_is_not_given_is_not_set(void **state)
+{
+    struct contract_in in = job(no_env);
+    struct env v;
+
+    (void)state;
+    in.cookie = NULL;
+    in.omp_threads = 0;
+    v = build(&in);
+    assert_var(&v, "AGENT_GPU", NULL);
+    assert_var(&v, "AGENT_COOKIE", NULL);
+    assert_var(&v, "AGENT_DATASET_DIR", NULL);
+    assert_var(&v, "GLOO_SOCKET_IFNAME", NULL);
+    assert_var(&v, "OMP_NUM_THREADS", NULL);
+    assert_var(&v, "TORCHELASTIC_ERROR_FILE", ""); /* As torchrun's. */
+    env_free(&v);
+}
+
+static void test_the_base_is_inherited(void **state)
+{
+    static const char *const base[] = {
+        "PATH=/bin", "EMPTY=", "WITH=equals=signs", "lower=1", "R=1",
+        "RANK_OF=2", "RAN=3", "MASTER_PORT_X=4", "NCCL_DEBUG=INFO",
+        "TORCHELASTIC_SIGNALS_TO_HANDLE=SIGTERM", "CUDA_VISIBLE_DEVICES=1,2",
+        NULL,
+    };
+    struct contract_in in = job(base);
+    struct env v = build(&in);
+
+    (void)state;
+    for (unsigned i = 0; base[i]; i++) {
+        bool found = false;
+
+        for (size_t k = 0; v.envp[k]; k++)
+            found = found || v.envp[k] == base[i]; /* Borrowed, no copy. */
+        assert_true(found);
+    }
+    env_free(&v);
+}
+
+static void test_the_contract_wins_over_the_base(void **state)
+{
+    static const char *const base[] = {
+        "RANK=99", "WORLD_SIZE=99", "MASTER_PORT=tcp://10.0.0.1:80",
+        "AGENT_COOKIE=old", "TORCHELASTIC_ERROR_FILE=/old",
+        "AGENT_DATASET_DIR=/old", "ROLE_NAME=old", NULL,
+    };
+    static const struct contract_dataset sets[] = {{"digits", "/stage/d"}};
+    struct contract_in in = job(base);
+    struct env v;
+
+    (void)state;
+    in.datasets = sets;
+    in.n_datasets = 1;
+    v = build(&in);
+    assert_var(&v, "RANK", "10");
+    assert_var(&v, "WORLD_SIZE", "12");
+    assert_var(&v, "MASTER_PORT", "29501");
+    assert_var(&v, "AGENT_COOKIE", "c00c1e");
+    assert_var(&v, "TORCHELASTIC_ERROR_FILE", "");
+    assert_var(&v, "AGENT_DATASET_DIR", "/stage/d");
+    assert_var(&v, "ROLE_NAME", "rank");
+    env_free(&v);
+}
+
+static void test_only_where_unset(void **state)
+{
+    static const char *const base[] = {
+        "OMP_NUM_THREADS=2", "PYTHONUNBUFFERED=",
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "GLOO_SOCKET_IFNAME=ib0",
+        NULL,
+    };
+    struct contract_in in = job(base);
+    struct env v;
+
+    (void)state;
+    in.gloo_ifname = "eth0";
+    v = build(&in);
+    assert_var(&v, "OMP_NUM_THREADS", "2");
+    assert_var(&v, "PYTHONUNBUFFERED", ""); /* Empty is set. */
+    assert_var(&v, "TORCH_NCCL_ASYNC_ERROR_HANDLING", "3");
+    assert_var(&v, "GLOO_SOCKET_IFNAME", "ib0");
+    env_free(&v);
+}
+
+static void test_variables_of_options_are_hidden(void **state)
+{
+    static const char *const base[] = {
+        "AGENT_NPROC=4", "AGENT_TOKEN=secret", "AGENT_DATASET=/m.json",
+        "AGENT_MAX_RESTARTS=1", "AGENT_UNRELATED=1", "AGENT_=2",
+        "AGENT_PORT=tcp://10.0.0.1:80", NULL,
+    };
+    struct contract_in in = job(base);
+    struct env v = build(&in);
+
+    (void)state;
+    assert_var(&v, "AGENT_NPROC", NULL);
+    assert_var(&v, "AGENT_TOKEN", NULL);
+    assert_var(&v, "AGENT_DATASET", NULL);
+    assert_var(&v, "AGENT_MAX_RESTARTS", NULL);
+    assert_var(&v, "AGENT_UNRELATED", "1");
+    assert_var(&v, "AGENT_", "2");
+    assert_var(&v, "AGENT_PORT", "tcp://10.0.0.1:80");
+    env_free(&v);
+}
+
+static void test_malformed_and_double_entries(void **state)
+{
+    static const char *const base[] = {
+        "NOEQUALS", "A=first", "", "=empty", "A=second", "B=1", "A=third",
+        "OMP_NUM_THREADS", NULL,
+    };
+    struct contract_in in = job(base);
+    struct env v = build(&in);
+
+    (void)state;
+    assert_var(&v, "A", "first"); /* As getenv() would find it. */
+    assert_var(&v, "B", "1");
+    assert_var(&v, "OMP_NUM_THREADS", "6");
+    for (size_t i = 0; v.envp[i]; i++)
+        assert_true(strchr(v.envp[i], '=') > v.envp[i]);
+    env_free(&v);
+}
+
+static void test_several_datasets(void **state)
+{
+    static const struct contract_dataset sets[] = {
+        {"digits", "/s/digits@1"},
+        {"en-wiki.2", "/s/wiki"},
+        {"EN_WIKI-2", "/s/other"}, /* The same name once folded. */
+        {"en_wiki", "/s/shorter"},
+        {"\xc3\xa9=", "/s/e=1"},
+    };
+    struct contract_in in = job(no_env);
+    struct env v;
+
+    (void)state;
+    in.datasets = sets;
+    in.n_datasets = 5;
+    v = build(&in);
+    assert_var(&v, "AGENT_DATASET_DIR", "/s/digits@1");
+    assert_var(&v, "AGENT_DATASET_DIR_DIGITS", "/s/digits@1");
+    assert_var(&v, "AGENT_DATASET_DIR_EN_WIKI_2", "/s/wiki");
+    assert_var(&v, "AGENT_DATASET_DIR_EN_WIKI", "/s/shorter");
+    assert_var(&v, "AGENT_DATASET_DIR____", "/s/e=1");
+    env_free(&v);
+
+    in.n_datasets = 1;
+    v = build(&in);
+    assert_var(&v, "AGENT_DATASET_DIR", "/s/digits@1");
+    assert_var(&v, "AGENT_DATASET_DIR_DIGITS", NULL);
+    env_free(&v);
+}
+
+/* The room that contract_room() names is enough with all at its longest. */
+static void test_the_room_is_enough(void **state)
+{
+    static char longest[5000];
+    struct contract_dataset sets[16];
+    struct contract_in in = job(no_env);
+    struct env v;
+
+    (void)state;
+    memset(longest, 'l', sizeof longest - 1);
+    for (unsigned i = 0; i < 16; i++) {
+        sets[i].name = longest + i; /* All differ. */
+        sets[i].dir = longest;
+    }
+    in.node_rank = in.nnodes = in.nproc = in.local_rank = UINT32_MAX;
+    in.rank_base = 0;
+    in.world_size = in.round = in.max_restarts = in.master_port = UINT32_MAX;
+    in.omp_threads = UINT32_MAX;
+    in.gpu = INT32_MAX;
+    in.role = in.job_id = in.master_addr = in.cookie = longest;
+    in.error_dir = in.gloo_ifname = longest;
+    in.datasets = sets;
+    in.n_datasets = 16;
+    v = build(&in);
+    assert_var(&v, "RANK", "4294967295");
+    env_free(&v);
+}
+
+static void test_too_little_room_is_an_error(void **state)
+{
+    static const char *const base[] = {"A=1", "B=2", NULL};
+    struct contract_in in = job(base);
+    struct env v = build(&in);
+    size_t bytes = 0, entries = 0, n_ok = 0;
+
+    (void)state;
+    for (; v.envp[entries]; entries++)
+        if (v.envp[entries] != base[0] && v.envp[entries] != base[1])
+            bytes += strlen(v.envp[entries]) + 1;
+    for (size_t cap = 0; cap <= bytes; cap++) {
+        char *buf = malloc(cap + 1);
+        struct err e = {0};
+        int rc = contract_env(&in, buf, cap, v.envp, entries + 1, &e);
+
+        assert_int_equal(rc, cap < bytes ? -ERR_AGENT : 0);
+        n_ok += rc == 0;
+        free(buf);
+    }
+    assert_int_equal(n_ok, 1);
+    for (size_t max = 0; max <= entries; max++) {
+        struct err e = {0};
+
+        assert_int_equal(contract_env(&in, v.buf, v.bytes, v.envp, max, &e),
+                         -ERR_AGENT);
+        assert_non_null(strstr(e.text, "local rank 2"));
+    }
+    env_free(&v);
+}
+
+/* Kubernetes' service links: thousands of names, some twice. */
+static void test_a_large_environment(void **state)
+{
+    enum { N = 5000 };
+    char(*names)[40] = calloc(2 * N, sizeof *names);
+    const char **base = calloc(2 * N + 1, sizeof *base);
+    struct contract_in in = job(base);
+    struct env v;
+    size_t n = 0;
+
+    (void)state;
+    assert_true(names && base);
+    for (unsigned i = 0; i < N; i++) {
+        (void)snprintf(names[i], sizeof names[i], "SVC_%u_PORT_80=tcp://a", i);
+        (void)snprintf(names[N + i], sizeof names[i], "SVC_%u_PORT_80=b",
+                       i * 2);
+        base[i] = names[i];
+        base[N + i] = names[N + i];
+    }
+    v = build(&in);
+    while (v.envp[n])
+        n++;
+    n -= 22; /* Those of the contract. */
+    /* Of the second half, every other name is new. */
+    assert_int_equal(n, N + N / 2);
+    assert_var(&v, "SVC_0_PORT_80", "tcp://a");
+    assert_var(&v, "SVC_4999_PORT_80", "tcp://a");
+    assert_var(&v, "SVC_9002_PORT_80", "b");
+    env_free(&v);
+    free(base);
+    free(names);
+}
+
+static void test_expand(void **state)
+{
+    static const struct contract_dataset sets[] = {{"d", "/s/d"}};
+    static const struct {
+        const char *src, *want;
+    } cases[] = {
+        {"", ""},
+        {"plain", "plain"},
+        {"[{role}{rank}] ", "[rank10] "},
+        {"{local_rank}/{local_world_size}", "2/4"},
+        {"{world_size} {node_rank} {nnodes}", "12 1 2"},
+        {"{master_addr}:{master_port}", "10.0.0.1:29501"},
+        {"{master_ip}", "10.0.0.1"},
+        {"{attempt}", "3"},
+        {"{gpu}", "7"},
+        {"{process_index} of {process_num}", "10 of 12"},
+        {"{dataset_dir}/raw", "/s/d/raw"},
+        {"{rank}{rank}", "1010"},
+        /* Other braces stay. */
+        {"{", "{"},
+        {"}", "}"},
+        {"{}", "{}"},
+        {"{rank", "{rank"},
+        {"{{rank}}", "{10}"},
+        {"{RANK}", "{RANK}"},
+        {"{ranks}", "{ranks}"},
+        {"{ran}", "{ran}"},
+        {"{rank }", "{rank }"},
+        {"${HOME} {a: 1} {x{rank}", "${HOME} {a: 1} {x10"},
+        {"awk '{print $1}' %s%n", "awk '{print $1}' %s%n"},
+    };
+    struct contract_in in = job(no_env);
+    char out[64];
+
+    (void)state;
+    in.master_addr = "10.0.0.1";
+    in.datasets = sets;
+    in.n_datasets = 1;
+    in.gpu = 7;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(contract_expand(&in, cases[i].src, out, sizeof out));
+        assert_string_equal(out, cases[i].want);
+    }
+    in.n_datasets = 0;
+    in.gpu = -1;
+    in.role = "{rank}"; /* A value is not expanded again. */
+    assert_true(contract_expand(&in, "<{dataset_dir}{gpu}{role}>", out,
+                                sizeof out));
+    assert_string_equal(out, "<{rank}>");
+}
+
+static void test_expand_into_little_room(void **state)
+{
+    struct contract_in in = job(no_env);
+    char out[8];
+
+    (void)state;
+    assert_true(contract_expand(&in, "12345{rank}", out, sizeof out));
+    assert_string_equal(out, "1234510");
+    assert_false(contract_expand(&in, "123456{rank}", out, sizeof out));
+    assert_string_equal(out, "1234561");
+    assert_false(contract_expand(&in, "12345678{rank}", out, sizeof out));
+    assert_false(contract_expand(&in, "1234567{", out, sizeof out));
+    assert_false(contract_expand(&in, "x", out, 1));
+    assert_false(contract_expand(&in, "", out, 0));
+    assert_true(contract_expand(&in, "", out, 1));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_torch_contract),
+        cmocka_unit_test(test_what_is_not_given_is_not_set),
+        cmocka_unit_test(test_the_base_is_inherited),
+        cmocka_unit_test(test_the_contract_wins_over_the_base),
+        cmocka_unit_test(test_only_where_unset),
+        cmocka_unit_test(test_variables_of_options_are_hidden),
+        cmocka_unit_test(test_malformed_and_double_entries),
+        cmocka_unit_test(test_several_datasets),
+        cmocka_unit_test(test_the_room_is_enough),
+        cmocka_unit_test(test_too_little_room_is_an_error),
+        cmocka_unit_test(test_a_large_environment),
+        cmocka_unit_test(test_expand),
+        cmocka_unit_test(test_expand_into_little_room),
+    };
+
+    return cmocka_run_group_tests_name("contract", tests, NULL, NULL);
+}
