@@ -19,7 +19,7 @@
 /* What a line of stderr says -> the hint. The first row that fits a line wins;
  * case does not matter. */
 static const struct pattern {
-    const char *words, *also; /* Both must be in the line; `also` may be NULL. */
+    const char *words, *also; /* In the line, both; `also` may be NULL. */
     const char *hint;
     enum { PLAIN, SHM, KILL } more; /* SHM: append the state of /dev/shm.
                                        KILL: as for SIGKILL. */
