@@ -208,15 +208,17 @@ static void add_tail(struct text *t, const struct failure *f)
 {
     const char *tail = f->tail;
     char head[64];
-    size_t head_len, room = t->cap - 1 - t->len;
+    size_t head_len, need = indented_len(tail), room = t->cap - 1 - t->len;
 
     (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",
                    f->rank);
     head_len = strlen(head);
     if (tail[0] == '\0' || head_len + 8 > room)
         return;
-    while (head_len + indented_len(tail) > room && *after_line(tail))
+    while (head_len + need > room && *after_line(tail)) {
+        need -= 3 + strcspn(tail, "\n");
         tail = after_line(tail);
+    }
     text_add(t, "%s", head);
     add_indented(t, tail);
 }
