@@ -4,6 +4,7 @@
 #include "agent/options.h"
 #include "base/text.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,7 +90,7 @@ static char fold(char c)
 
 static void add_datasets(struct env *v, const struct contract_in *in)
 {
-    char name[256]; /* A path component has 255 bytes at most. */
+    char name[NAME_MAX + 1]; /* It is one path component. */
 
     if (in->n_datasets > 0)
         add(v, "AGENT_DATASET_DIR=%s", dataset_dir(in));
@@ -194,20 +195,27 @@ int contract_env(const struct contract_in *in, char *buf, size_t cap,
     return 0;
 }
 
+/* Room for a path that may not be known yet. */
+static size_t path_room(const char *s)
+{
+    size_t len = s ? strlen(s) : 0;
+
+    return len > PATH_MAX ? len : PATH_MAX;
+}
+
 void contract_room(const struct contract_in *in, size_t *ret_bytes,
                    size_t *ret_entries)
 {
-    /* 26 names of at most 32 bytes, numbers of at most 11, fixed words. */
+    /* 26 names of at most 32 bytes, numbers of at most 11, fixed words, and
+     * a name of an interface. */
     size_t bytes = 2048, entries = 32;
 
     bytes += strlen(in->role) + strlen(in->master_addr) + strlen(in->job_id);
     bytes += in->cookie ? strlen(in->cookie) : 0;
-    bytes += in->error_dir ? strlen(in->error_dir) : 0;
-    bytes += in->gloo_ifname ? strlen(in->gloo_ifname) : 0;
-    bytes += strlen(dataset_dir(in));
+    bytes += path_room(in->error_dir) + path_room(dataset_dir(in));
     for (unsigned i = 0; i < in->n_datasets; i++)
-        bytes += strlen(in->datasets[i].name) + strlen(in->datasets[i].dir) +
-                 sizeof "AGENT_DATASET_DIR_=";
+        bytes += sizeof "AGENT_DATASET_DIR_=" + NAME_MAX +
+                 path_room(in->datasets[i].dir);
     entries += in->n_datasets;
     for (size_t i = 0; in->base_env[i]; i++)
         entries++;

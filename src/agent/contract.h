@@ -46,7 +46,9 @@ struct contract_in {
 int contract_env(const struct contract_in *in, char *buf, size_t cap,
                  const char **envp, size_t max, struct err *e);
 
-/* Bytes and entries that contract_env() needs at most. */
+/* Bytes and entries that contract_env() needs at most, for all workers and
+ * rounds: numbers, the names and folders of data sets (up to PATH_MAX),
+ * error_dir and gloo_ifname may change or become known later. */
 void contract_room(const struct contract_in *in, size_t *ret_bytes,
                    size_t *ret_entries);
 

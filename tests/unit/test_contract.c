@@ -1,83 +1,5 @@
-/* Tests of agent/contract. */
-#include "agent/contract.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-/* What a worker would see. */
-struct env {
-    char *buf;
-    const char **envp;
-    size_t bytes, entries;
-};
-
-static const char *const no_env[] = {NULL};
-
-static struct contract_in job(const char *const *base_env)
-{
-    struct contract_in in = {
-        .base_env = base_env, .node_rank = 1, .nnodes = 2, .nproc = 4,
-        .local_rank = 2, .rank_base = 8, .world_size = 12, .round = 3,
-        .max_restarts = 5, .master_addr = "w0", .master_port = 29501,
-        .job_id = "job7", .role = "rank", .cookie = "c00c1e",
-        .omp_threads = 6, .gpu = -1,
-    };
-
-    return in;
-}
-
-static struct env build(const struct contract_in *in)
-{
-    struct env v;
-    struct err e = {0};
-
-    contract_room(in, &v.bytes, &v.entries);
-    v.buf = malloc(v.bytes);
-    v.envp = calloc(v.entries, sizeof *v.envp);
-    assert_true(v.buf && v.envp);
-    if (contract_env(in, v.buf, v.bytes, v.envp, v.entries, &e) < 0)
-        fail_msg("%s", e.text);
-    return v;
-}
-
-static void env_free(struct env *v)
-{
-    free(v->buf);
-    free(v->envp);
-}
-
-/* Value of `name`, which is there at most once; NULL where it is not. */
-static const char *get(const struct env *v, const char *name)
-{
-    const char *found = NULL;
-    size_t len = strlen(name);
-
-    for (size_t i = 0; v->envp[i]; i++)
-        if (strncmp(v->envp[i], name, len) == 0 && v->envp[i][len] == '=') {
-            assert_null(found);
-            found = v->envp[i] + len + 1;
-        }
-    return found;
-}
-
-static void assert_var(const struct env *v, const char *name, const char *want)
-{
-    const char *is = get(v, name);
-
-    if (!is && want)
-        fail_msg("%s is not set", name);
-    if (is && !want)
-        fail_msg("%s is set to '%s'", name, is);
-    if (is && strcmp(is, want) != 0)
-        fail_msg("%s is '%s', not '%s'", name, is, want);
-}
+/* Tests of agent/contract: what a worker gets. */
+#include "unit/contract_env.h"
 
 static void test_the_torch_contract(void **state)
 {
@@ -280,65 +202,6 @@ static void test_several_datasets(void **state)
     env_free(&v);
 }
 
-/* The room that contract_room() names is enough with all at its longest. */
-static void test_the_room_is_enough(void **state)
-{
-    static char longest[5000];
-    struct contract_dataset sets[16];
-    struct contract_in in = job(no_env);
-    struct env v;
-
-    (void)state;
-    memset(longest, 'l', sizeof longest - 1);
-    for (unsigned i = 0; i < 16; i++) {
-        sets[i].name = longest + i; /* All differ. */
-        sets[i].dir = longest;
-    }
-    in.node_rank = in.nnodes = in.nproc = in.local_rank = UINT32_MAX;
-    in.rank_base = 0;
-    in.world_size = in.round = in.max_restarts = in.master_port = UINT32_MAX;
-    in.omp_threads = UINT32_MAX;
-    in.gpu = INT32_MAX;
-    in.role = in.job_id = in.master_addr = in.cookie = longest;
-    in.error_dir = in.gloo_ifname = longest;
-    in.datasets = sets;
-    in.n_datasets = 16;
-    v = build(&in);
-    assert_var(&v, "RANK", "4294967295");
-    env_free(&v);
-}
-
-static void test_too_little_room_is_an_error(void **state)
-{
-    static const char *const base[] = {"A=1", "B=2", NULL};
-    struct contract_in in = job(base);
-    struct env v = build(&in);
-    size_t bytes = 0, entries = 0, n_ok = 0;
-
-    (void)state;
-    for (; v.envp[entries]; entries++)
-        if (v.envp[entries] != base[0] && v.envp[entries] != base[1])
-            bytes += strlen(v.envp[entries]) + 1;
-    for (size_t cap = 0; cap <= bytes; cap++) {
-        char *buf = malloc(cap + 1);
-        struct err e = {0};
-        int rc = contract_env(&in, buf, cap, v.envp, entries + 1, &e);
-
-        assert_int_equal(rc, cap < bytes ? -ERR_AGENT : 0);
-        n_ok += rc == 0;
-        free(buf);
-    }
-    assert_int_equal(n_ok, 1);
-    for (size_t max = 0; max <= entries; max++) {
-        struct err e = {0};
-
-        assert_int_equal(contract_env(&in, v.buf, v.bytes, v.envp, max, &e),
-                         -ERR_AGENT);
-        assert_non_null(strstr(e.text, "local rank 2"));
-    }
-    env_free(&v);
-}
-
 /* Kubernetes' service links: thousands of names, some twice. */
 static void test_a_large_environment(void **state)
 {
@@ -383,8 +246,6 @@ int main(void)
         cmocka_unit_test(test_variables_of_options_are_hidden),
         cmocka_unit_test(test_malformed_and_double_entries),
         cmocka_unit_test(test_several_datasets),
-        cmocka_unit_test(test_the_room_is_enough),
-        cmocka_unit_test(test_too_little_room_is_an_error),
         cmocka_unit_test(test_a_large_environment),
     };
 

@@ -1,28 +1,5 @@
-/* Tests of contract_expand() of agent/contract. */
-#include "agent/contract.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const char *const no_env[] = {NULL};
-
-static struct contract_in job(const char *const *base_env)
-{
-    struct contract_in in = {
-        .base_env = base_env, .node_rank = 1, .nnodes = 2, .nproc = 4,
-        .local_rank = 2, .rank_base = 8, .world_size = 12, .round = 3,
-        .max_restarts = 5, .master_addr = "w0", .master_port = 29501,
-        .job_id = "job7", .role = "rank", .cookie = "c00c1e",
-        .omp_threads = 6, .gpu = -1,
-    };
-
-    return in;
-}
+/* Tests of agent/contract: macros. */
+#include "unit/contract_env.h"
 
 static void test_expand(void **state)
 {
