@@ -1,0 +1,270 @@
+/* manifest: entries, their checks and the set's digest; see manifest.h. */
+#include "dataset/manifest.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *manifest_unpack_word(enum manifest_unpack unpack)
+{
+    return unpack == UNPACK_GZIP ? "gzip" : "none";
+}
+
+static int no_memory(struct err *e)
+{
+    return err_set(e, ERR_RESOURCE, "no memory left for the manifest");
+}
+
+void manifest_free(struct manifest *m)
+{
+    for (size_t i = 0; i < m->n_entries; i++) {
+        if (m->entries[i].out_path != m->entries[i].path)
+            free(m->entries[i].out_path);
+        free(m->entries[i].path);
+    }
+    free(m->entries);
+    free(m->outputs);
+    memset(m, 0, sizeof *m);
+}
+
+struct manifest_entry *manifest_add(struct manifest *m, char *path,
+                                    struct err *e)
+{
+    struct manifest_entry *entry;
+
+    if (m->n_entries >= MANIFEST_MAX_FILES) {
+        (void)err_set(e, ERR_DATA, "more than %u files in one set",
+                      MANIFEST_MAX_FILES);
+        free(path);
+        return NULL;
+    }
+    if (m->n_entries == m->cap_entries) {
+        size_t cap = m->cap_entries ? 2 * m->cap_entries : 16;
+        void *more = reallocarray(m->entries, cap, sizeof *m->entries);
+
+        if (!more) {
+            (void)no_memory(e);
+            free(path);
+            return NULL;
+        }
+        m->entries = more;
+        m->cap_entries = cap;
+    }
+    entry = &m->entries[m->n_entries++];
+    memset(entry, 0, sizeof *entry);
+    entry->path = entry->out_path = path;
+    return entry;
+}
+
+int manifest_out_path(const char *path, char **ret, struct err *e)
+{
+    size_t len = strlen(path);
+    char *out;
+
+    if (len < 4 || strcmp(path + len - 3, ".gz") != 0 || path[len - 4] == '/')
+        return 0;
+    out = strndup(path, len - 3);
+    if (!out)
+        return no_memory(e);
+    *ret = out;
+    return 0;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const struct manifest_entry *x = a, *y = b;
+    int order = path_compare(x->path, y->path);
+
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static bool same_entry(const struct manifest_entry *a,
+                       const struct manifest_entry *b)
+{
+    return a->size == b->size && a->hash_kind == b->hash_kind &&
+           memcmp(a->hash, b->hash, digest_size(a->hash_kind)) == 0 &&
+           a->unpack == b->unpack && a->keep == b->keep &&
+           a->has_unpacked_size == b->has_unpacked_size &&
+           a->unpacked_size == b->unpacked_size &&
+           a->has_unpacked_sha256 == b->has_unpacked_sha256 &&
+           memcmp(a->unpacked_sha256, b->unpacked_sha256, 32) == 0;
+}
+
+static int drop_doubles(struct manifest *m, const char *file, struct err *e)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n_entries; i++) {
+        struct manifest_entry *entry = &m->entries[i];
+        struct manifest_entry *last = n > 0 ? &m->entries[n - 1] : NULL;
+        struct path_shown p;
+
+        if (!last || strcmp(last->path, entry->path) != 0) {
+            m->entries[n++] = *entry;
+            continue;
+        }
+        if (!same_entry(last, entry)) {
+            int rc = err_set(e, ERR_DATA,
+                             "%s:%u: '%s' is listed twice and differs from "
+                             "line %u: keep the right one",
+                             file, entry->line,
+                             path_show(&p, NULL, entry->path), last->line);
+            /* All that are left are ours to free: close the gap. */
+            memmove(&m->entries[n], entry,
+                    (m->n_entries - i) * sizeof *entry);
+            m->n_entries -= i - n;
+            return rc;
+        }
+        if (entry->out_path != entry->path)
+            free(entry->out_path);
+        free(entry->path);
+    }
+    m->n_entries = n;
+    return 0;
+}
+
+static int sum_up(struct manifest *m, const char *file, struct err *e)
+{
+    uint64_t total = 0; /* What is read and written, at most. */
+
+    m->n_bytes = 0;
+    for (size_t i = 0; i < m->n_entries; i++) {
+        const struct manifest_entry *entry = &m->entries[i];
+
+        m->n_bytes += entry->size;
+        total += entry->size + entry->unpacked_size;
+        if (total > MANIFEST_TOTAL_MAX)
+            return err_set(e, ERR_DATA,
+                           "%s:%u: the sizes are over the limit of 1 EiB for "
+                           "a set",
+                           file, entry->line);
+    }
+    return 0;
+}
+
+static int by_output(const void *a, const void *b)
+{
+    return path_compare(((const struct manifest_output *)a)->path,
+                        ((const struct manifest_output *)b)->path);
+}
+
+/* Two outputs that cannot both be there: one path, or a file as a folder. */
+static int check_outputs(const struct manifest *m, const char *file,
+                         struct err *e)
+{
+    for (size_t i = 1; i < m->n_outputs; i++) {
+        const char *a = m->outputs[i - 1].path, *b = m->outputs[i].path;
+        size_t len = strlen(a);
+        unsigned line_a = m->entries[m->outputs[i - 1].entry].line;
+        unsigned line_b = m->entries[m->outputs[i].entry].line;
+        struct path_shown p;
+
+        if (strncmp(a, b, len) != 0 || (b[len] != '\0' && b[len] != '/'))
+            continue;
+        return err_set(e, ERR_DATA, "%s:%u: '%s' would be %s (see line %u)",
+                       file, line_b, path_show(&p, NULL, a),
+                       b[len] ? "both a file and a folder" : "made twice",
+                       line_a);
+    }
+    return 0;
+}
+
+static int list_outputs(struct manifest *m, const char *file, struct err *e)
+{
+    m->outputs = calloc(2 * m->n_entries, sizeof *m->outputs);
+    if (!m->outputs)
+        return no_memory(e);
+    m->n_outputs = 0;
+    for (size_t i = 0; i < m->n_entries; i++) {
+        const struct manifest_entry *entry = &m->entries[i];
+        bool unpacked = entry->unpack != UNPACK_NONE;
+
+        m->outputs[m->n_outputs++] = (struct manifest_output){
+            entry->out_path, (uint32_t)i, unpacked};
+        if (unpacked && entry->keep)
+            m->outputs[m->n_outputs++] =
+                (struct manifest_output){entry->path, (uint32_t)i, false};
+    }
+    qsort(m->outputs, m->n_outputs, sizeof *m->outputs, by_output);
+    return check_outputs(m, file, e);
+}
+
+/* The path as it stands in a line of the digest. */
+static void escape_path(char *to, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == '\n' || *path == '\\')
+            *to++ = '\\';
+        *to++ = *path == '\n' ? 'n' : *path;
+    }
+    *to = '\0';
+}
+
+static char *digest_line(const struct manifest_entry *entry)
+{
+    char hex[DIGEST_HEX_MAX], escaped[2 * DATASET_PATH_MAX + 1];
+    bool odd = strchr(entry->path, '\n') != NULL;
+    char *line = NULL;
+
+    digest_hex(entry->hash, digest_size(entry->hash_kind), hex);
+    if (odd)
+        escape_path(escaped, entry->path);
+    if (asprintf(&line, "%s%s:%s %" PRIu64 " %s %s\n", odd ? "\\" : "",
+                 digest_word(entry->hash_kind), hex, entry->size,
+                 odd ? escaped : entry->path,
+                 manifest_unpack_word(entry->unpack)) < 0)
+        return NULL;
+    return line;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int compute_digest(struct manifest *m, struct err *e)
+{
+    autofree char **lines = calloc(m->n_entries, sizeof *lines);
+    struct digest d;
+    uint8_t sum[DIGEST_MAX];
+    size_t n = 0;
+    int rc = 0;
+
+    if (!lines)
+        return no_memory(e);
+    while (n < m->n_entries && (lines[n] = digest_line(&m->entries[n])))
+        n++;
+    if (n == m->n_entries) {
+        qsort(lines, n, sizeof *lines, by_bytes);
+        digest_start(&d, DIGEST_SHA256);
+        for (size_t i = 0; i < n; i++)
+            digest_add(&d, lines[i], strlen(lines[i]));
+        digest_end(&d, sum);
+        memcpy(m->digest, sum, sizeof m->digest);
+    } else {
+        rc = no_memory(e);
+    }
+    for (size_t i = 0; i < n; i++)
+        free(lines[i]);
+    return rc;
+}
+
+int manifest_finish(struct manifest *m, const char *file, struct err *e)
+{
+    int rc;
+
+    if (m->n_entries == 0)
+        return err_set(e, ERR_DATA, "%s: it names no file", file);
+    qsort(m->entries, m->n_entries, sizeof *m->entries, by_path);
+    rc = drop_doubles(m, file, e);
+    if (rc == 0)
+        rc = sum_up(m, file, e);
+    if (rc == 0)
+        rc = list_outputs(m, file, e);
+    if (rc == 0)
+        rc = compute_digest(m, e);
+    return rc;
+}

@@ -1,0 +1,190 @@
+/* manifest_reader: see manifest_reader.h. */
+#include "dataset/manifest_reader.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+int reader_fail(struct reader *r, size_t pos, const char *fmt, ...)
+{
+    char why[ERR_TEXT_MAX];
+    unsigned line = 1, column = 1;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(why, sizeof why, fmt, ap);
+    va_end(ap);
+    for (size_t i = 0; i < pos && i < r->len; i++) {
+        if (r->text[i] == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)r->text[i] & 0xc0) != 0x80) {
+            column++; /* Characters, not bytes. */
+        }
+    }
+    return err_set(r->e, ERR_DATA, "%s:%u:%u: %s", r->file, line, column, why);
+}
+
+static void skip_space(struct reader *r)
+{
+    while (r->pos < r->len && r->text[r->pos] != '\0' &&
+           strchr(" \t\r\n", r->text[r->pos]))
+        r->pos++;
+}
+
+char reader_peek(struct reader *r)
+{
+    skip_space(r);
+    return r->pos < r->len ? r->text[r->pos] : '\0';
+}
+
+int reader_expect(struct reader *r, char c, const char *where)
+{
+    if (reader_peek(r) == c) {
+        r->pos++;
+        return 0;
+    }
+    if (r->pos >= r->len)
+        return reader_fail(r, r->pos,
+                           "the file ends where a '%c' should come, %s", c,
+                           where);
+    return reader_fail(r, r->pos, "a '%c' should come here, %s", c, where);
+}
+
+uint32_t reader_line(struct reader *r)
+{
+    for (; r->line_pos < r->pos; r->line_pos++)
+        r->line_n += r->text[r->line_pos] == '\n';
+    return r->line_n;
+}
+
+json_t *reader_value(struct reader *r, size_t *ret_at)
+{
+    json_error_t je;
+    json_t *v;
+    struct path_shown p;
+    const char *why;
+
+    if (strchr("[{", reader_peek(r)) && r->pos < r->len) {
+        (void)reader_fail(r, r->pos, "a single value should come here");
+        return NULL;
+    }
+    *ret_at = r->pos;
+    v = json_loadb(r->text + r->pos, r->len - r->pos,
+                   JSON_DECODE_ANY | JSON_DISABLE_EOF_CHECK |
+                       JSON_REJECT_DUPLICATES,
+                   &je);
+    if (v) {
+        r->pos += (size_t)je.position;
+        return v;
+    }
+    if (json_error_code(&je) == json_error_null_character) {
+        (void)reader_fail(r, r->pos, "a NUL (\\u0000) in a string");
+        return NULL;
+    }
+    why = path_show(&p, NULL, je.text);
+    (void)reader_fail(r, r->pos + (size_t)je.position - (je.position > 0),
+                      "%s", why);
+    return NULL;
+}
+
+char *reader_string(struct reader *r, const char *key, size_t *ret_at)
+{
+    json_t *v = reader_value(r, ret_at);
+    char *s = NULL;
+
+    if (!v)
+        return NULL;
+    if (!json_is_string(v))
+        (void)reader_fail(r, *ret_at, "'%s' must be a string", key);
+    else if (!(s = strdup(json_string_value(v))))
+        (void)err_set(r->e, ERR_RESOURCE, "no memory left for the manifest");
+    json_decref(v);
+    return s;
+}
+
+int reader_size(struct reader *r, const char *key, uint64_t *ret)
+{
+    size_t at;
+    json_t *v = reader_value(r, &at);
+    json_int_t n;
+
+    if (!v)
+        return -r->e->code;
+    n = json_is_integer(v) ? json_integer_value(v) : -1;
+    json_decref(v);
+    if (n < 0)
+        return reader_fail(r, at, "'%s' must be a whole number, 0 or more",
+                           key);
+    if ((uint64_t)n > MANIFEST_FILE_MAX)
+        return reader_fail(r, at, "'%s' is over the limit of 1 PiB for a file",
+                           key);
+    *ret = (uint64_t)n;
+    return 0;
+}
+
+int reader_bool(struct reader *r, const char *key, bool *ret)
+{
+    size_t at;
+    json_t *v = reader_value(r, &at);
+
+    if (!v)
+        return -r->e->code;
+    *ret = json_is_true(v);
+    if (!json_is_boolean(v)) {
+        json_decref(v);
+        return reader_fail(r, at, "'%s' must be true or false", key);
+    }
+    json_decref(v);
+    return 0;
+}
+
+int reader_item(struct reader *r, bool *first, char end, const char *where)
+{
+    if (reader_peek(r) == end) {
+        r->pos++;
+        return 0;
+    }
+    if (!*first) {
+        int rc = reader_expect(r, ',', where);
+
+        if (rc)
+            return rc;
+        if (reader_peek(r) == end)
+            return reader_fail(r, r->pos, "a comma before the '%c'", end);
+    }
+    *first = false;
+    return 1;
+}
+
+int reader_key(struct reader *r, bool *first, const char *const *keys,
+               unsigned n_keys, uint32_t *seen, unsigned *ret)
+{
+    size_t at;
+    char *key;
+    unsigned k = 0;
+    struct path_shown p;
+    int rc = reader_item(r, first, '}', "between two keys");
+
+    if (rc <= 0)
+        return rc;
+    if (reader_peek(r) != '"')
+        return reader_fail(r, r->pos,
+                           "a key in double quotes should come here");
+    key = reader_string(r, "key", &at);
+    if (!key)
+        return -r->e->code;
+    while (k < n_keys && strcmp(key, keys[k]) != 0)
+        k++;
+    if (k == n_keys)
+        rc = reader_fail(r, at, "unknown key '%s'", path_show(&p, NULL, key));
+    free(key);
+    if (rc < 0)
+        return rc;
+    if (*seen & 1u << k)
+        return reader_fail(r, at, "'%s' is given twice", keys[k]);
+    *seen |= 1u << k;
+    *ret = k;
+    rc = reader_expect(r, ':', "after the key");
+    return rc ? rc : 1;
+}
+
