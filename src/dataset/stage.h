@@ -27,6 +27,7 @@ struct stage_result {
     uint8_t digest[32];        /* The set's digest (interface: manifest). */
     bool reused;               /* A finished stage was found. */
     uint64_t n_files, n_bytes; /* What the manifest lists. */
+    char note[ERR_TEXT_MAX];   /* "", or what the user should be warned of. */
 };
 
 /* Called now and then, at most some 10 times a second, and at the end.
@@ -34,7 +35,16 @@ struct stage_result {
 typedef void stage_progress_fn(void *ctx, uint64_t done_bytes,
                                uint64_t total_bytes, bool waiting);
 
-/* Fails with ERR_DATA, ERR_NODATA or ERR_RESOURCE (and ERR_USAGE for a stage
+/* In place, a file with "unpack" is checked packed, and where the unpacked file
+ * lies beside it, that one too; nothing is written, so where it does not the
+ * note says that the workers will find the packed file only. The unpacked file
+ * alone will do where the manifest has its hash.
+ *
+ * A finished stage is taken as it is where each file has the size, times and
+ * inode of the marker; where one has not, its hash is computed again; where
+ * that differs the set is staged anew, and the note says so.
+ *
+ * Fails with ERR_DATA, ERR_NODATA or ERR_RESOURCE (and ERR_USAGE for a stage
  * that cannot be one); the text names the file, both values and what to do.
  * `progress` may be NULL. */
 int stage_run(const struct stage_request *req, stage_progress_fn *progress,

@@ -1,0 +1,233 @@
+/* build: see build.h.
+ *
+ * The happy path: remove a left-over part folder; look at the free space; make
+ * the folders; copy on several threads; put all on the disk; write the marker;
+ * rename; put the rename on the disk. Killed at any point it leaves a part
+ * folder, which the next stager removes, and a final folder that is the old
+ * one, none, or the whole new one. */
+#include "dataset/build.h"
+
+#include "base/mem.h"
+#include "dataset/copy.h"
+#include "dataset/folders.h"
+#include "dataset/marker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* Up to so many files each has its own fsync(2), which reports a disk's fault
+ * on any kernel and does not wait for the data of others. Above it one
+ * syncfs(2) is far cheaper; it reports faults since Linux 5.8. */
+#define FSYNC_FILES_MAX 256
+
+struct build {
+    const struct stage_set *s;
+    struct space part;
+    char shown[PATH_MAX];    /* Of the part folder. */
+    uint8_t (*unpacked)[32]; /* Of each entry. */
+    struct marker_row *rows; /* Of each output. */
+    bool sync_each;
+};
+
+/* Bytes that the stage needs; where the manifest does not say how much a file
+ * unpacks to, at least as much as it has packed. */
+static uint64_t bytes_needed(const struct stage_set *s)
+{
+    uint64_t block = space_block(&s->root), need = block, size;
+
+    for (size_t i = 0; i < s->m->n_outputs; i++) {
+        const struct manifest_output *out = &s->m->outputs[i];
+        const struct manifest_entry *entry = &s->m->entries[out->entry];
+
+        size = out->unpacked && entry->has_unpacked_size
+                   ? entry->unpacked_size
+                   : entry->size;
+        need += (size + block - 1) / block * block;
+    }
+    return need;
+}
+
+static int make_folder(void *ctx, const char *folder, struct err *e)
+{
+    const struct space *part = ctx;
+
+    if (mkdirat(part->fd, folder, 0755) < 0)
+        return space_fault(part, "make folder", folder, errno, e);
+    return 0;
+}
+
+static int sync_folder(void *ctx, const char *folder, struct err *e)
+{
+    const struct space *part = ctx;
+    autoclose int fd = openat(part->fd, folder,
+                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd < 0 || fsync(fd) < 0)
+        return space_fault(part, "sync", folder, errno, e);
+    return 0;
+}
+
+static int copy_all(struct build *b, struct err *e)
+{
+    const struct stage_set *s = b->s;
+    struct copy c = {.m = s->m, .to = b->part, .sync = b->sync_each,
+                     .meter = s->meter, .unpacked = b->unpacked};
+    int rc = tree_open(&c.from, s->source, e);
+
+    if (rc)
+        return rc;
+    s->meter->total = s->m->n_bytes;
+    atomic_store(&s->meter->done, 0);
+    rc = pool_run(s->m->n_entries, sizeof(struct pump_buffers), copy_entry, &c,
+                  s->meter, e);
+    (void)close(c.from.fd);
+    return rc;
+}
+
+/* A pool_fn. */
+static int sync_all(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    const struct space *part = ctx;
+
+    (void)turn;
+    return syncfs(part->fd) < 0 ? space_fault(part, "sync", "", errno, e) : 0;
+}
+
+static int put_on_disk(struct build *b, struct err *e)
+{
+    if (b->sync_each)
+        return folders_each(b->s->m, sync_folder, &b->part, e);
+    /* By a thread: this one goes on telling the progress. */
+    return pool_run(1, 1, sync_all, &b->part, b->s->meter, e);
+}
+
+/* Only now, after the data is on the disk, are the times final. */
+static int mark(struct build *b, struct err *e)
+{
+    const struct manifest *m = b->s->m;
+    int rc;
+
+    for (size_t i = 0; i < m->n_outputs; i++) {
+        const struct manifest_output *out = &m->outputs[i];
+        struct marker_row *row = &b->rows[i];
+        struct stat st;
+
+        if (fstatat(b->part.fd, out->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+            return space_fault(&b->part, "look at", out->path, errno, e);
+        marker_row_set(row, &st);
+        row->has_sha256 = out->unpacked;
+        if (out->unpacked)
+            memcpy(row->sha256, b->unpacked[out->entry], 32);
+    }
+    rc = marker_write(b->part.fd, m, b->rows);
+    return rc ? space_fault(&b->part, "write", DATASET_MARKER, -rc, e) : 0;
+}
+
+/* Replace what lies at the final place, which is no finished stage of this
+ * set, or a damaged one. Workers may be reading it: files that they have open
+ * stay, and the path is never without a folder where the kernel can exchange
+ * two names. */
+static int replace(const struct stage_set *s, struct err *e)
+{
+    int rc;
+
+    if (renameat2(s->root.fd, s->part, s->root.fd, s->final,
+                  RENAME_EXCHANGE) == 0)
+        return 0;
+    /* NFS and the like cannot. The remove begins with the marker, so that a
+     * kill in the middle leaves nothing that looks finished. */
+    rc = openat(s->root.fd, s->final,
+                O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (rc >= 0) {
+        (void)unlinkat(rc, DATASET_MARKER, 0);
+        (void)fsync(rc);
+        (void)close(rc);
+    }
+    rc = tree_remove(s->root.fd, s->final);
+    if (rc)
+        return space_fault(&s->root, "remove", s->final, -rc, e);
+    if (renameat(s->root.fd, s->part, s->root.fd, s->final) < 0)
+        return space_fault(&s->root, "rename to", s->final, errno, e);
+    return 0;
+}
+
+static int publish(const struct stage_set *s, struct err *e)
+{
+    int rc = 0;
+
+    if (renameat2(s->root.fd, s->part, s->root.fd, s->final,
+                  RENAME_NOREPLACE) < 0) {
+        struct stat st;
+
+        if (fstatat(s->root.fd, s->final, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            rc = replace(s, e);
+        else if (renameat(s->root.fd, s->part, s->root.fd, s->final) < 0)
+            rc = space_fault(&s->root, "rename to", s->final, errno, e);
+    }
+    if (rc == 0 && fsync(s->root.fd) < 0 && errno != EINVAL)
+        rc = space_fault(&s->root, "sync", "", errno, e);
+    return rc;
+}
+
+static int fill(struct build *b, struct err *e)
+{
+    int rc;
+
+    b->unpacked = calloc(b->s->m->n_entries, sizeof *b->unpacked);
+    b->rows = calloc(b->s->m->n_outputs, sizeof *b->rows);
+    if (!b->unpacked || !b->rows)
+        return err_set(e, ERR_RESOURCE, "no memory left to stage");
+    rc = folders_each(b->s->m, make_folder, &b->part, e);
+    if (rc == 0)
+        rc = copy_all(b, e);
+    if (rc == 0)
+        rc = put_on_disk(b, e);
+    if (rc == 0)
+        rc = mark(b, e);
+    return rc;
+}
+
+static int open_part(struct build *b, struct err *e)
+{
+    const struct stage_set *s = b->s;
+
+    if (mkdirat(s->root.fd, s->part, 0755) < 0)
+        return space_fault(&s->root, "make folder", s->part, errno, e);
+    b->part.fd = openat(s->root.fd, s->part,
+                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (b->part.fd < 0)
+        return space_fault(&s->root, "open", s->part, errno, e);
+    return 0;
+}
+
+int build_stage(const struct stage_set *s, struct err *e)
+{
+    struct build b = {.s = s, .part = {.fd = -1, .shown = b.shown},
+                      .sync_each = s->m->n_outputs <= FSYNC_FILES_MAX};
+    struct space root = s->root;
+    int rc = tree_remove(s->root.fd, s->part);
+
+    if (rc)
+        return space_fault(&s->root, "remove the left-over", s->part, -rc, e);
+    root.need = b.part.need = bytes_needed(s);
+    rc = space_check(&root, e);
+    if (rc)
+        return rc;
+    (void)snprintf(b.shown, sizeof b.shown, "%s/%s", s->root.shown, s->part);
+    rc = open_part(&b, e);
+    if (rc == 0)
+        rc = fill(&b, e);
+    if (rc == 0)
+        rc = publish(s, e);
+    if (b.part.fd >= 0)
+        (void)close(b.part.fd);
+    free(b.unpacked);
+    free(b.rows);
+    /* After a fault what was copied, after an exchange what was replaced. */
+    (void)tree_remove(s->root.fd, s->part);
+    return rc;
+}

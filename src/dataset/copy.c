@@ -1,0 +1,232 @@
+/* copy: see copy.h. */
+#include "dataset/copy.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Most that a file may unpack to where the manifest has no unpacked_size. A
+ * guard against gzip bombs; deflate cannot do much better than 1,000. */
+#define UNPACK_RATIO_MAX 1000
+
+/* A Git LFS pointer in place of the data is a classic fault. */
+static bool is_lfs_pointer(int fd)
+{
+    static const char start[] = "version https://git-lfs";
+    char head[sizeof start - 1];
+
+    return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+           memcmp(head, start, sizeof head) == 0;
+}
+
+static int size_fault(const char *shown, int fd, uint64_t is,
+                      const struct copy_want *want, struct err *e)
+{
+    const char *hint = "";
+
+    if (fd >= 0 && is_lfs_pointer(fd))
+        hint = ": it is a Git LFS pointer, not the data: run 'git lfs pull' "
+               "where the source is made";
+    else if (is < want->size)
+        hint = ": the copy is not complete";
+    return err_set(e, ERR_DATA,
+                   "'%s' has %" PRIu64 " bytes, %s says %" PRIu64 "%s", shown,
+                   is, want->said_by, want->size, hint);
+}
+
+static int hash_fault(const char *shown, const uint8_t *is,
+                      const struct copy_want *want, struct err *e)
+{
+    char hex_is[DIGEST_HEX_MAX], hex_want[DIGEST_HEX_MAX];
+    size_t n = digest_size(want->kind);
+
+    digest_hex(is, n, hex_is);
+    digest_hex(want->hash, n, hex_want);
+    return err_set(e, ERR_DATA, "'%s' has %s %s, %s says %s", shown,
+                   digest_word(want->kind), hex_is, want->said_by, hex_want);
+}
+
+/* A fault of a pass that did not come to its end. */
+static int pump_fault(const struct copy *c, const struct pump *p,
+                      enum pump_end end, const struct manifest_entry *entry,
+                      struct err *e)
+{
+    struct path_shown shown;
+
+    switch (end) {
+    case PUMP_READ:
+        return tree_fault(&c->from, entry->path, p->error, e);
+    case PUMP_WRITE:
+        return space_fault(&c->to, "write", entry->path, p->error, e);
+    case PUMP_WRITE_UNPACKED:
+        return space_fault(&c->to, "write", entry->out_path, p->error, e);
+    case PUMP_STOPPED: /* The pool drops the text. */
+    case PUMP_DONE:
+    case PUMP_MEMORY:
+        break;
+    }
+    return err_set(e, ERR_RESOURCE, "no memory left to unpack '%s'",
+                   path_show(&shown, c->from.shown, entry->path));
+}
+
+static int check_unpacked(const char *shown, const struct pump *p,
+                          const struct manifest_entry *entry, struct err *e)
+{
+    char is[DIGEST_HEX_MAX], want[DIGEST_HEX_MAX];
+
+    if (p->unpacked_over && !entry->has_unpacked_size)
+        return err_set(e, ERR_DATA,
+                       "'%s' unpacks to more than %u times its size: if that "
+                       "is right, give its unpacked_size in the manifest",
+                       shown, UNPACK_RATIO_MAX);
+    if (p->unpacked_over)
+        return err_set(e, ERR_DATA,
+                       "'%s' unpacks to more than the %" PRIu64
+                       " bytes that the manifest says",
+                       shown, entry->unpacked_size);
+    if (p->unpack_fault)
+        return err_set(e, ERR_DATA, "'%s' cannot be unpacked: %s", shown,
+                       p->unpack_fault);
+    if (entry->has_unpacked_size && p->n_unpacked != entry->unpacked_size)
+        return err_set(e, ERR_DATA,
+                       "'%s' unpacks to %" PRIu64
+                       " bytes, the manifest says %" PRIu64,
+                       shown, p->n_unpacked, entry->unpacked_size);
+    if (!entry->has_unpacked_sha256 ||
+        memcmp(p->unpacked_sha256, entry->unpacked_sha256, 32) == 0)
+        return 0;
+    digest_hex(p->unpacked_sha256, 32, is);
+    digest_hex(entry->unpacked_sha256, 32, want);
+    return err_set(e, ERR_DATA,
+                   "'%s' unpacks to sha256 %s, the manifest says %s", shown,
+                   is, want);
+}
+
+/* Make a file of the stage. */
+static int make_file(const struct copy *c, const char *path, int *ret_fd,
+                     struct err *e)
+{
+    int fd = openat(c->to.fd, path,
+                    O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                    0644);
+
+    if (fd < 0)
+        return space_fault(&c->to, "make", path, errno, e);
+    *ret_fd = fd;
+    return 0;
+}
+
+/* Close it; only now some file systems say that the disk is full. */
+static int end_file(const struct copy *c, const char *path, int *fd,
+                    struct err *e)
+{
+    int error = 0;
+
+    if (*fd < 0)
+        return 0;
+    if (c->sync && fsync(*fd) < 0)
+        error = errno;
+    if (close(steal_fd(fd)) < 0 && error == 0 && errno != EINTR)
+        error = errno;
+    return error ? space_fault(&c->to, "write", path, error, e) : 0;
+}
+
+/* The pass itself; the descriptors are the caller's. */
+static int pump_entry(const struct copy *c, struct pump *p,
+                      const struct manifest_entry *entry, struct err *e)
+{
+    struct copy_want want = {entry->path, entry->size, entry->hash_kind,
+                             entry->hash, "the manifest"};
+    enum pump_end end = pump_run(p);
+    struct path_shown buf;
+    const char *shown = path_show(&buf, c->from.shown, entry->path);
+
+    if (end != PUMP_DONE)
+        return pump_fault(c, p, end, entry, e);
+    if (p->n != entry->size)
+        return err_set(e, ERR_DATA, "'%s' changed while it was read", shown);
+    if (memcmp(p->hash, want.hash, digest_size(want.kind)) != 0)
+        return hash_fault(shown, p->hash, &want, e);
+    return entry->unpack != UNPACK_NONE ? check_unpacked(shown, p, entry, e)
+                                        : 0;
+}
+
+static uint64_t unpacked_max(const struct manifest_entry *entry)
+{
+    uint64_t max = entry->size * UNPACK_RATIO_MAX; /* 2^50 * 1000 fits. */
+
+    if (entry->has_unpacked_size)
+        return entry->unpacked_size;
+    return max < MANIFEST_FILE_MAX ? max : MANIFEST_FILE_MAX;
+}
+
+int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    const struct copy *c = ctx;
+    const struct manifest_entry *entry = &c->m->entries[turn->i];
+    struct copy_want want = {entry->path, entry->size, entry->hash_kind,
+                             entry->hash, "the manifest"};
+    bool unpack = entry->unpack != UNPACK_NONE;
+    autoclose int from = -1, packed_to = -1, unpacked_to = -1;
+    struct pump p;
+    struct stat st;
+    struct path_shown shown;
+    int rc = tree_open_file(&c->from, entry->path, &from, &st, e);
+
+    if (rc)
+        return rc;
+    if ((uint64_t)st.st_size != entry->size)
+        return size_fault(path_show(&shown, c->from.shown, entry->path), from,
+                          (uint64_t)st.st_size, &want, e);
+    if (c->to.fd >= 0 && (!unpack || entry->keep))
+        rc = make_file(c, entry->path, &packed_to, e);
+    if (rc == 0 && c->to.fd >= 0 && unpack)
+        rc = make_file(c, entry->out_path, &unpacked_to, e);
+    if (rc)
+        return rc;
+    p = (struct pump){.from = from, .packed_to = packed_to,
+                      .unpacked_to = unpacked_to, .unpack = unpack,
+                      .kind = entry->hash_kind, .size = entry->size,
+                      .unpacked_max = unpacked_max(entry), .meter = c->meter,
+                      .turn = turn};
+    rc = pump_entry(c, &p, entry, e);
+    if (rc == 0)
+        rc = end_file(c, entry->path, &packed_to, e);
+    if (rc == 0)
+        rc = end_file(c, entry->out_path, &unpacked_to, e);
+    if (rc == 0 && c->unpacked)
+        memcpy(c->unpacked[turn->i], p.unpacked_sha256, 32);
+    return rc;
+}
+
+int copy_check_file(const struct copy *c, const struct pool_turn *turn,
+                    const struct copy_want *want, struct stat *ret_st,
+                    struct err *e)
+{
+    autoclose int from = -1;
+    struct path_shown buf;
+    const char *shown = path_show(&buf, c->from.shown, want->path);
+    struct pump p;
+    enum pump_end end;
+    int rc = tree_open_file(&c->from, want->path, &from, ret_st, e);
+
+    if (rc)
+        return rc;
+    if (want->size != UINT64_MAX && (uint64_t)ret_st->st_size != want->size)
+        return size_fault(shown, from, (uint64_t)ret_st->st_size, want, e);
+    p = (struct pump){.from = from, .packed_to = -1, .unpacked_to = -1,
+                      .kind = want->kind, .size = (uint64_t)ret_st->st_size,
+                      .meter = c->meter, .turn = turn};
+    end = pump_run(&p);
+    if (end == PUMP_READ)
+        return tree_fault(&c->from, want->path, p.error, e);
+    if (end == PUMP_STOPPED)
+        return err_set(e, ERR_RESOURCE, "stopped");
+    if (memcmp(p.hash, want->hash, digest_size(want->kind)) != 0)
+        return hash_fault(shown, p.hash, want, e);
+    return 0;
+}

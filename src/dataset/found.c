@@ -1,0 +1,121 @@
+/* found: see found.h. */
+#include "dataset/found.h"
+
+#include "base/mem.h"
+#include "dataset/copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+void found_free(struct found *f)
+{
+    if (f->fd >= 0)
+        (void)close(f->fd);
+    free(f->rows);
+    free(f->changed);
+    *f = (struct found){.fd = -1};
+}
+
+/* A marker can be right in itself and yet tell of another hash than a newer
+ * manifest of the same packed files. */
+static bool hashes_agree(const struct found *f, const struct manifest *m)
+{
+    for (size_t i = 0; i < m->n_outputs; i++) {
+        const struct manifest_output *out = &m->outputs[i];
+        const struct manifest_entry *entry = &m->entries[out->entry];
+
+        if (!out->unpacked)
+            continue;
+        if (entry->has_unpacked_sha256 &&
+            memcmp(entry->unpacked_sha256, f->rows[i].sha256, 32) != 0)
+            return false;
+        if (entry->has_unpacked_size &&
+            entry->unpacked_size != f->rows[i].size)
+            return false;
+    }
+    return true;
+}
+
+static void stat_all(struct found *f, const struct manifest *m)
+{
+    for (size_t i = 0; i < m->n_outputs; i++) {
+        struct stat st;
+
+        if (fstatat(f->fd, m->outputs[i].path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !marker_row_same(&f->rows[i], &st))
+            f->changed[f->n_changed++] = i;
+    }
+    f->state = f->n_changed > 0 ? FOUND_CHANGED : FOUND_SAME;
+}
+
+int found_look(struct found *ret, const struct stage_set *s, struct err *e)
+{
+    struct path_shown p;
+
+    *ret = (struct found){.fd = -1, .state = FOUND_NOTHING};
+    ret->fd = openat(s->root.fd, s->final,
+                     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (ret->fd < 0 && errno == ENOENT)
+        return 0;
+    if (ret->fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+        return err_set(e, ERR_USAGE,
+                       "'%s' is in the way of the stage, and is no folder: "
+                       "remove it",
+                       path_show(&p, s->root.shown, s->final));
+    if (ret->fd < 0)
+        return space_fault(&s->root, "open", s->final, errno, e);
+    ret->state = FOUND_OTHER;
+    ret->rows = calloc(s->m->n_outputs, sizeof *ret->rows);
+    ret->changed = calloc(s->m->n_outputs, sizeof *ret->changed);
+    if (!ret->rows || !ret->changed)
+        return err_set(e, ERR_RESOURCE, "no memory left to read a marker");
+    if (marker_read(ret->fd, s->m, ret->rows) && hashes_agree(ret, s->m))
+        stat_all(ret, s->m);
+    return 0;
+}
+
+struct hashing {
+    struct found *f;
+    struct copy copy;
+    bool all;
+};
+
+static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    struct hashing *h = ctx;
+    size_t i = h->all ? turn->i : h->f->changed[turn->i];
+    const struct manifest_output *out = &h->copy.m->outputs[i];
+    const struct manifest_entry *entry = &h->copy.m->entries[out->entry];
+    struct marker_row *row = &h->f->rows[i];
+    struct copy_want want = {out->path, entry->size, entry->hash_kind,
+                             entry->hash, "the manifest"};
+    struct stat st;
+    int rc;
+
+    if (out->unpacked)
+        want = (struct copy_want){out->path, row->size, DIGEST_SHA256,
+                                  row->sha256, "the stage's marker"};
+    rc = copy_check_file(&h->copy, turn, &want, &st, e);
+    if (rc == 0)
+        marker_row_set(row, &st);
+    return rc;
+}
+
+int found_hash(struct found *f, const struct stage_set *s, bool all,
+               struct err *e)
+{
+    char shown[PATH_MAX];
+    struct hashing h = {.f = f, .all = all};
+    size_t n = all ? s->m->n_outputs : f->n_changed;
+
+    (void)snprintf(shown, sizeof shown, "%s/%s", s->root.shown, s->final);
+    h.copy = (struct copy){.m = s->m, .from = {f->fd, shown}, .to = {.fd = -1},
+                           .meter = s->meter};
+    s->meter->total = 0;
+    for (size_t i = 0; i < n; i++)
+        s->meter->total += f->rows[all ? i : f->changed[i]].size;
+    atomic_store(&s->meter->done, 0);
+    return pool_run(n, sizeof(struct pump_buffers), hash_one, &h, s->meter, e);
+}

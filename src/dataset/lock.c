@@ -1,0 +1,88 @@
+/* lock: see lock.h.
+ *
+ * The file is never removed by us: who removes a lock file frees the lock of
+ * whoever waits on it. Where somebody else removed it, the one at the path
+ * counts. */
+#include "dataset/lock.h"
+
+#include "base/mem.h"
+#include "dataset/path.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define POLL_MS 100
+
+/* Without O_CREAT first: in a sticky folder the kernel refuses O_CREAT for a
+ * file of another user. Read-only will do for flock(2) of such a file. */
+static int open_lock(int folder, const char *name)
+{
+    int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    int fd = openat(folder, name, O_RDWR | flags);
+
+    if (fd < 0 && errno == ENOENT)
+        fd = openat(folder, name, O_RDWR | O_CREAT | flags, 0644);
+    if (fd < 0 && (errno == EACCES || errno == EROFS))
+        fd = openat(folder, name, O_RDONLY | flags);
+    return fd;
+}
+
+static bool still_there(int folder, const char *name, int fd)
+{
+    struct stat a, b;
+
+    return fstat(fd, &a) == 0 &&
+           fstatat(folder, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+           a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
+/* One try: 0, or an errno; EWOULDBLOCK: another has it. */
+static int try_once(int folder, const char *name, int *ret_fd)
+{
+    autoclose int fd = open_lock(folder, name);
+
+    if (fd < 0)
+        return errno;
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno;
+    if (!still_there(folder, name, fd))
+        return EAGAIN;
+    *ret_fd = steal_fd(&fd);
+    return 0;
+}
+
+int lock_try(const struct space *s, const char *name)
+{
+    int fd = -1;
+
+    return try_once(s->fd, name, &fd) == 0 ? fd : -1;
+}
+
+int lock_take(const struct space *s, const char *name, struct meter *meter,
+              int *ret_fd, struct err *e)
+{
+    const struct timespec pause = {.tv_nsec = POLL_MS * 1000000L};
+    struct path_shown p;
+
+    for (long i = 0; i < LOCK_WAIT_MAX_S * (1000L / POLL_MS); i++) {
+        int error = try_once(s->fd, name, ret_fd);
+
+        if (error == 0)
+            return 0;
+        if (error == ENOLCK || error == EOPNOTSUPP)
+            return err_set(e, ERR_RESOURCE,
+                           "lock '%s': the file system has no locks: mount "
+                           "it with them, or give another --stage",
+                           path_show(&p, s->shown, name));
+        if (error != EWOULDBLOCK && error != EINTR)
+            return space_fault(s, "lock", name, error, e);
+        meter_tell(meter, true);
+        (void)nanosleep(&pause, NULL);
+    }
+    return err_set(e, ERR_RESOURCE,
+                   "lock '%s': another process has held it for a day",
+                   path_show(&p, s->shown, name));
+}

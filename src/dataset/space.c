@@ -1,0 +1,97 @@
+/* space: see space.h. */
+#include "dataset/space.h"
+
+#include "dataset/path.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/* False where the file system does not say. Root may use its reserve. */
+static bool free_bytes(const struct space *s, uint64_t *ret)
+{
+    struct statvfs v;
+
+    if (fstatvfs(s->fd, &v) < 0 || v.f_blocks == 0)
+        return false;
+    *ret = (uint64_t)v.f_frsize * (geteuid() == 0 ? v.f_bfree : v.f_bavail);
+    return true;
+}
+
+static int full(const struct space *s, const char *what, const char *shown,
+                int error, struct err *e)
+{
+    struct statvfs v;
+    uint64_t n;
+
+    if (error != EIO && fstatvfs(s->fd, &v) == 0 && v.f_files > 0 &&
+        v.f_ffree == 0)
+        return err_set(e, ERR_RESOURCE,
+                       "%s '%s': %s: no inode is free: remove files, or give "
+                       "another --stage",
+                       what, shown, strerror(error));
+    if (!free_bytes(s, &n))
+        return err_set(e, ERR_RESOURCE,
+                       "%s '%s': %s: the set needs %" PRIu64 " bytes", what,
+                       shown, strerror(error), s->need);
+    return err_set(e, ERR_RESOURCE,
+                   "%s '%s': %s: the set needs %" PRIu64 " bytes, %" PRIu64
+                   " are free: make room, or give another --stage",
+                   what, shown, strerror(error), s->need, n);
+}
+
+int space_fault(const struct space *s, const char *what, const char *path,
+                int error, struct err *e)
+{
+    struct path_shown p;
+    const char *shown = path_show(&p, s->shown, path);
+
+    switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+        return full(s, what, shown, error, e);
+    case EROFS:
+    case EACCES:
+    case EPERM:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EINVAL: /* A name that the file system cannot hold. */
+    case EILSEQ:
+        return err_set(e, ERR_USAGE,
+                       "%s '%s': %s: give a --stage that can be written to",
+                       what, shown, strerror(error));
+    default:
+        return err_set(e, ERR_RESOURCE, "%s '%s': %s", what, shown,
+                       strerror(error));
+    }
+}
+
+int space_check(const struct space *s, struct err *e)
+{
+    uint64_t n;
+    struct path_shown p;
+
+    if (!free_bytes(s, &n) || s->need <= n)
+        return 0;
+    return err_set(e, ERR_RESOURCE,
+                   "stage '%s' has too little room: the set needs %" PRIu64
+                   " bytes, %" PRIu64
+                   " are free: make room, or give another --stage",
+                   path_show(&p, NULL, s->shown), s->need, n);
+}
+
+uint64_t space_block(const struct space *s)
+{
+    struct statvfs v;
+
+    /* NFS gives its transfer size here, up to 1 MiB. */
+    if (fstatvfs(s->fd, &v) < 0 || v.f_frsize == 0 || v.f_frsize > 4096)
+        return 4096;
+    return v.f_frsize;
+}

@@ -1,0 +1,133 @@
+/* verify: see verify.h.
+ *
+ * A file to unpack may be there packed, unpacked, or both, as the folder is a
+ * source or a stage: all that is there must be right. Where only the unpacked
+ * one is there, the manifest must have its hash. */
+#include "dataset/verify.h"
+
+#include "dataset/copy.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct verify {
+    struct copy copy;
+    bool all;
+    pthread_mutex_t lock; /* Of the report. */
+    struct verify_report *report;
+};
+
+static int check_unpacked_alone(struct verify *v,
+                                const struct manifest_entry *entry,
+                                const struct pool_turn *turn, struct err *e)
+{
+    struct copy_want want = {
+        entry->out_path,
+        entry->has_unpacked_size ? entry->unpacked_size : UINT64_MAX,
+        DIGEST_SHA256, entry->unpacked_sha256, "the manifest"};
+    struct stat st;
+
+    return copy_check_file(&v->copy, turn, &want, &st, e);
+}
+
+/* The packed file, and the unpacked one against what that has just given. */
+static int check_both(struct verify *v, const struct manifest_entry *entry,
+                      const struct pool_turn *turn, struct err *e)
+{
+    struct copy_want want = {entry->out_path, UINT64_MAX, DIGEST_SHA256,
+                             v->copy.unpacked[turn->i], "the packed file"};
+    struct stat st;
+    int rc = copy_entry(&v->copy, turn, e);
+
+    if (rc)
+        return rc;
+    if (tree_has(&v->copy.from, entry->out_path))
+        return copy_check_file(&v->copy, turn, &want, &st, e);
+    (void)pthread_mutex_lock(&v->lock);
+    v->report->n_packed++;
+    (void)pthread_mutex_unlock(&v->lock);
+    return 0;
+}
+
+static int check_entry(struct verify *v, const struct pool_turn *turn,
+                       struct err *e)
+{
+    const struct manifest_entry *entry = &v->copy.m->entries[turn->i];
+
+    if (entry->unpack == UNPACK_NONE)
+        return copy_entry(&v->copy, turn, e);
+    if (entry->has_unpacked_sha256 && !tree_has(&v->copy.from, entry->path) &&
+        tree_has(&v->copy.from, entry->out_path))
+        return check_unpacked_alone(v, entry, turn, e);
+    return check_both(v, entry, turn, e);
+}
+
+static int note_bad(struct verify *v, size_t i, struct err *e)
+{
+    struct verify_report *r = v->report;
+    struct verify_bad *more;
+
+    (void)pthread_mutex_lock(&v->lock);
+    more = reallocarray(r->bad, r->n_bad + 1, sizeof *r->bad);
+    if (more) {
+        r->bad = more;
+        r->bad[r->n_bad].entry = i;
+        r->bad[r->n_bad++].err = *e;
+    }
+    (void)pthread_mutex_unlock(&v->lock);
+    return more ? 0 : err_set(e, ERR_RESOURCE, "no memory left to verify");
+}
+
+/* A pool_fn. */
+static int verify_one(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    struct verify *v = ctx;
+    int rc = check_entry(v, turn, e);
+
+    return rc && v->all ? note_bad(v, turn->i, e) : rc;
+}
+
+static int by_entry(const void *a, const void *b)
+{
+    size_t x = ((const struct verify_bad *)a)->entry;
+    size_t y = ((const struct verify_bad *)b)->entry;
+
+    return (x > y) - (x < y);
+}
+
+void verify_free(struct verify_report *r)
+{
+    free(r->bad);
+    memset(r, 0, sizeof *r);
+}
+
+int verify_set(const struct manifest *m, const char *folder, bool all,
+               struct meter *meter, struct verify_report *ret, struct err *e)
+{
+    struct verify v = {.all = all, .report = ret};
+    uint8_t (*unpacked)[32];
+    int rc;
+
+    memset(ret, 0, sizeof *ret);
+    v.copy = (struct copy){.m = m, .to = {.fd = -1}, .meter = meter};
+    rc = tree_open(&v.copy.from, folder, e);
+    if (rc)
+        return rc;
+    v.copy.unpacked = unpacked = calloc(m->n_entries, sizeof *unpacked);
+    if (unpacked) {
+        (void)pthread_mutex_init(&v.lock, NULL);
+        rc = pool_run(m->n_entries, sizeof(struct pump_buffers), verify_one,
+                      &v, meter, e);
+        (void)pthread_mutex_destroy(&v.lock);
+        if (ret->n_bad > 0)
+            qsort(ret->bad, ret->n_bad, sizeof *ret->bad, by_entry);
+    } else {
+        rc = err_set(e, ERR_RESOURCE, "no memory left to verify");
+    }
+    (void)close(v.copy.from.fd);
+    free(unpacked);
+    return rc;
+}

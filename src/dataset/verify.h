@@ -1,0 +1,29 @@
+/* verify: check a set's files where they lie. Nothing is written. */
+#ifndef DATASET_VERIFY_H
+#define DATASET_VERIFY_H
+
+#include "base/err.h"
+#include "dataset/manifest.h"
+#include "dataset/meter.h"
+
+#include <stddef.h>
+
+struct verify_bad {
+    size_t entry; /* Index. */
+    struct err err;
+};
+
+struct verify_report {
+    size_t n_packed;        /* There packed only. */
+    struct verify_bad *bad; /* In order of the entries. */
+    size_t n_bad;
+};
+
+/* Check all files in `folder`. Without `all` it stops at the first bad
+ * one; with it, it fails only where nothing could be checked, and what is
+ * wrong with files is in `ret->bad`. End with verify_free(). */
+int verify_set(const struct manifest *m, const char *folder, bool all,
+               struct meter *meter, struct verify_report *ret, struct err *e);
+void verify_free(struct verify_report *r);
+
+#endif
