@@ -1,0 +1,283 @@
+/* boot: see boot.h; failures, and the ring connections. */
+#include "ddp/boot.h"
+#include "ddp/clock.h"
+#include "ddp/fault.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GUESTS_MAX 16 /* Accepted, but not yet known to be the neighbour. */
+#define GUEST_MS 5000
+#define TICK_MS 1000
+
+enum { CONTROL, DATA, N_CHANNELS };
+
+struct ringing {
+    struct ddp_boot *b;
+    struct ddp_conn out[N_CHANNELS]; /* To the next rank. */
+    bool is_connected[N_CHANNELS];
+    struct ddp_conn in[N_CHANNELS]; /* From the one before. */
+    struct ddp_conn guests[GUESTS_MAX];
+    unsigned n_guests;
+    bool is_ready, is_go;
+    unsigned n_ready;  /* Rank 0: how many others are. */
+    uint8_t *readies;  /* Rank 0: which. */
+    struct pollfd *fds;
+};
+
+static void tell_all(struct ddp_boot *b, const struct ddp_frame *f)
+{
+    for (unsigned i = 0; i < b->n_conns; i++)
+        (void)ddp_conn_put(&b->conns[i], f);
+}
+
+int ddp_boot_fail(struct ddp_boot *b, int code, int peer, const char *fmt, ...)
+{
+    char text[sizeof b->err->text];
+    struct ddp_frame f;
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    (void)ddp_fault(b->err, code, b->conf->rank, peer, "%s", text);
+    ddp_fault_put(b->err, &f);
+    tell_all(b, &f);
+    return code;
+}
+
+int ddp_boot_relay(struct ddp_boot *b, const struct ddp_frame *fault)
+{
+    if (b->conf->rank == 0)
+        tell_all(b, fault);
+    return ddp_fault_take(b->err, b->conf->rank, fault);
+}
+
+static int before(const struct ddp_conf *conf)
+{
+    return (conf->rank + conf->size - 1) % conf->size;
+}
+
+static int after(const struct ddp_conf *conf)
+{
+    return (conf->rank + 1) % conf->size;
+}
+
+static int unreachable(struct ringing *r, int error)
+{
+    char where[DDP_ADDR_TEXT];
+    const struct ddp_conf *conf = r->b->conf;
+
+    return ddp_boot_fail(r->b, DDP_ESYSTEM, after(conf), "rank %d cannot "
+                         "reach rank %d at %s: %s", conf->rank, after(conf),
+                         ddp_addr_text(&r->b->next, where), strerror(error));
+}
+
+static int start_out(struct ringing *r)
+{
+    for (unsigned i = 0; i < N_CHANNELS; i++) {
+        int fd = ddp_socket_connect(&r->b->next);
+
+        if (fd < 0)
+            return unreachable(r, -fd);
+        ddp_conn_open(&r->out[i], fd, after(r->b->conf));
+    }
+    return 0;
+}
+
+/* Connections to the next rank: introduce them once they stand. */
+static int step_out(struct ringing *r, const struct pollfd *p)
+{
+    struct ddp_frame f = {.kind = DDP_RING,
+                          .rank = (uint32_t)r->b->conf->rank,
+                          .to = (uint32_t)after(r->b->conf)};
+
+    memcpy(f.token, r->b->token, sizeof f.token);
+    for (unsigned i = 0; i < N_CHANNELS; i++) {
+        int rc;
+
+        if (r->is_connected[i] || !p[i].revents)
+            continue;
+        rc = ddp_socket_connected(r->out[i].fd);
+        if (rc)
+            return unreachable(r, -rc);
+        r->is_connected[i] = true;
+        f.channel = i;
+        if (ddp_conn_put(&r->out[i], &f) || r->out[i].out_len > 0)
+            return unreachable(r, EPIPE);
+    }
+    return 0;
+}
+
+/* True where the frame introduces a connection of the rank before this. */
+static bool introduces(const struct ringing *r, const struct ddp_frame *f)
+{
+    return f->kind == DDP_RING && f->channel < N_CHANNELS &&
+           !memcmp(f->token, r->b->token, sizeof f->token) &&
+           f->rank == (uint32_t)before(r->b->conf) &&
+           f->to == (uint32_t)r->b->conf->rank && r->in[f->channel].fd < 0;
+}
+
+static void step_in(struct ringing *r)
+{
+    for (unsigned i = r->n_guests; i-- > 0;) {
+        struct ddp_conn *c = &r->guests[i];
+        struct ddp_frame f;
+        enum ddp_got got = ddp_conn_get(c, &f);
+
+        if (got == DDP_GOT_NONE && ddp_now() - c->since < GUEST_MS)
+            continue;
+        if (got == DDP_GOT_FRAME && introduces(r, &f)) {
+            r->in[f.channel] = *c;
+            r->in[f.channel].rank = before(r->b->conf);
+            c->fd = -1;
+        }
+        ddp_conn_close(c);
+        *c = r->guests[--r->n_guests];
+    }
+    for (int fd; r->n_guests < GUESTS_MAX &&
+                 (fd = ddp_socket_accept(r->b->ring_fd)) >= 0;)
+        ddp_conn_open(&r->guests[r->n_guests++], fd, -1);
+}
+
+/* READY, GO or bad news on the connections that ranks gathered on. */
+static int step_boot(struct ringing *r)
+{
+    struct ddp_boot *b = r->b;
+
+    for (unsigned i = 0; i < b->n_conns && !r->is_go; i++) {
+        struct ddp_conn *c = &b->conns[i];
+        struct ddp_frame f;
+        enum ddp_got got = ddp_conn_get(c, &f);
+
+        if (got == DDP_GOT_NONE)
+            continue;
+        if (got == DDP_GOT_FRAME && f.kind == DDP_FAULT)
+            return ddp_boot_relay(b, &f);
+        if (got == DDP_GOT_FRAME && f.kind == DDP_GO && b->conf->rank > 0) {
+            r->is_go = true;
+        } else if (got == DDP_GOT_FRAME && f.kind == DDP_READY &&
+                   b->conf->rank == 0 && !r->readies[i]) {
+            r->readies[i] = 1;
+            r->n_ready++;
+        } else {
+            ddp_conn_close(c);
+            return ddp_boot_fail(b, DDP_EPEER, c->rank, "rank %d closed the "
+                                 "connection while the ring was made",
+                                 c->rank);
+        }
+    }
+    return 0;
+}
+
+/* Say READY once, and on rank 0 GO once all are. */
+static void step_ready(struct ringing *r)
+{
+    struct ddp_frame f = {.kind = DDP_READY};
+
+    if (!r->is_ready && r->is_connected[CONTROL] && r->is_connected[DATA] &&
+        r->in[CONTROL].fd >= 0 && r->in[DATA].fd >= 0) {
+        r->is_ready = true;
+        if (r->b->conf->rank > 0)
+            tell_all(r->b, &f);
+    }
+    if (r->b->conf->rank > 0 || !r->is_ready || r->n_ready < r->b->n_conns)
+        return;
+    r->is_go = true;
+    f.kind = DDP_GO;
+    tell_all(r->b, &f); /* A rank that it does not reach is dead: the ring
+                         * will tell. */
+}
+
+static int ring_late(struct ringing *r)
+{
+    const struct ddp_conf *conf = r->b->conf;
+    double s = (double)conf->timeout_ms / 1000;
+
+    if (!r->is_connected[CONTROL] || !r->is_connected[DATA])
+        return unreachable(r, ETIMEDOUT);
+    if (!r->is_ready)
+        return ddp_boot_fail(r->b, DDP_ETIMEDOUT, before(conf), "rank %d has "
+                             "heard nothing from rank %d within %.1f s while "
+                             "the ring was made", conf->rank, before(conf), s);
+    return ddp_boot_fail(r->b, DDP_ETIMEDOUT, -1, "some ranks could not reach "
+                         "each other within %.1f s", s);
+}
+
+static int ring_turn(struct ringing *r)
+{
+    struct ddp_boot *b = r->b;
+    struct pollfd *p = r->fds;
+    unsigned n = 0;
+    int rc;
+
+    for (unsigned i = 0; i < N_CHANNELS; i++)
+        p[n++] = (struct pollfd){.fd = r->is_connected[i] ? -1 : r->out[i].fd,
+                                 .events = POLLOUT};
+    p[n++] = (struct pollfd){.fd = b->ring_fd, .events = POLLIN};
+    for (unsigned i = 0; i < r->n_guests; i++)
+        p[n++] = (struct pollfd){.fd = r->guests[i].fd, .events = POLLIN};
+    for (unsigned i = 0; i < b->n_conns; i++)
+        p[n++] = (struct pollfd){.fd = b->conns[i].fd,
+                                 .events = ddp_conn_events(&b->conns[i])};
+    (void)poll(p, n, ddp_until(ddp_now(), b->deadline, TICK_MS));
+    rc = step_boot(r);
+    if (!rc)
+        rc = step_out(r, p);
+    if (rc)
+        return rc;
+    step_in(r);
+    step_ready(r);
+    if (!r->is_go && ddp_now() >= b->deadline)
+        return ring_late(r);
+    return 0;
+}
+
+static void give_links(struct ringing *r, struct ddp_links *ret)
+{
+    ret->prev = r->in[CONTROL];
+    ret->next = r->out[CONTROL];
+    ret->prev_data = r->in[DATA].fd;
+    ret->next_data = r->out[DATA].fd;
+    for (unsigned i = 0; i < N_CHANNELS; i++)
+        r->in[i].fd = r->out[i].fd = -1;
+}
+
+int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
+{
+    struct ringing *r = calloc(1, sizeof *r);
+    int rc = 0;
+
+    if (r) {
+        r->b = b;
+        r->fds = calloc(N_CHANNELS + 1 + GUESTS_MAX + b->n_conns,
+                        sizeof *r->fds);
+        r->readies = calloc(b->n_conns, 1);
+        for (unsigned i = 0; i < N_CHANNELS; i++)
+            r->in[i].fd = r->out[i].fd = -1;
+    }
+    if (!r || !r->fds || !r->readies)
+        rc = ddp_boot_fail(b, DDP_ENOMEM, -1, "out of memory");
+    if (!rc)
+        rc = start_out(r);
+    while (!rc && !r->is_go)
+        rc = ring_turn(r);
+    if (!rc)
+        give_links(r, ret);
+    for (unsigned i = 0; r && i < N_CHANNELS; i++) {
+        ddp_conn_close(&r->in[i]);
+        ddp_conn_close(&r->out[i]);
+    }
+    while (r && r->n_guests > 0)
+        ddp_conn_close(&r->guests[--r->n_guests]);
+    if (r) {
+        free(r->fds);
+        free(r->readies);
+    }
+    free(r);
+    return rc;
+}

@@ -1,0 +1,55 @@
+/* boot: how the ranks of a job find each other (ddp_init).
+ *
+ * Happy path: rank 0 listens at MASTER_ADDR:MASTER_PORT; each other rank
+ * connects, listens for its neighbour on the address that this connection
+ * uses, and says HELLO; rank 0 answers WELCOME; once all are there rank 0
+ * closes its listener and sends each rank a TABLE with its next rank's
+ * address; everyone connects to the next rank twice (control and data), and
+ * accepts the rank before it; READY to rank 0; GO from rank 0; the
+ * connections to rank 0 are closed.
+ * What may fail: the name does not resolve yet, nobody listens yet, a
+ * stranger or an older attempt listens there: tried again until the deadline.
+ * A stranger or an older attempt connects: refused, nobody else notices.
+ * World sizes differ, a rank dies, two ranks cannot reach each other: FAULT
+ * to rank 0 and from it to all; all fail with one text. */
+#ifndef DDP_BOOT_H
+#define DDP_BOOT_H
+
+#include "ddp/conf.h"
+#include "ddp/conn.h"
+
+/* Connections to the neighbours in the ring. Control carries frames both
+ * ways, data elements one way: from prev to here, from here to next. */
+struct ddp_links {
+    struct ddp_conn prev, next;
+    int prev_data, next_data;
+};
+
+struct ddp_boot {
+    const struct ddp_conf *conf;
+    uint64_t deadline;
+    struct ddp_error *err;
+    struct ddp_conn *conns; /* Rank 0: [r - 1] is rank r; else [0] is rank 0. */
+    struct ddp_addr *listens; /* Rank 0: [r - 1] is where rank r listens. */
+    unsigned n_conns;
+    int ring_fd;            /* Listens for the rank before this one. */
+    struct ddp_addr next;   /* Where the next one listens. */
+    uint8_t token[DDP_TOKEN];
+};
+
+/* Rank 0's part up to TABLE, and the others' part. Each fills conns, ring_fd,
+ * next and token; on failure all that are connected have been told. */
+int ddp_boot_gather(struct ddp_boot *b);
+int ddp_boot_join(struct ddp_boot *b);
+
+/* The rest: the ring. On success *ret is the caller's. */
+int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret);
+
+/* Fill *b->err, tell all in b->conns, return `code`. */
+int ddp_boot_fail(struct ddp_boot *b, int code, int peer, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The same for a FAULT that came: from rank 0 it goes on to all. */
+int ddp_boot_relay(struct ddp_boot *b, const struct ddp_frame *fault);
+
+#endif

@@ -1,0 +1,111 @@
+/* comm: making and ending a communicator; see comm.h. */
+#include "ddp/comm.h"
+#include "ddp/clock.h"
+#include "ddp/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+
+/* What the neighbour sent meanwhile is read off, as a socket that is closed
+ * with unread bytes resets its connection, last word and all. */
+static void end(struct ddp_conn *conn, const struct ddp_frame *last)
+{
+    struct ddp_frame got;
+
+    if (conn->fd < 0)
+        return;
+    (void)ddp_conn_put(conn, last);
+    for (unsigned i = 0; i < 1000; i++)
+        if (ddp_conn_get(conn, &got) != DDP_GOT_FRAME)
+            break;
+    ddp_conn_close(conn);
+}
+
+void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last)
+{
+    end(&l->prev, last);
+    end(&l->next, last);
+    ddp_socket_close(&l->prev_data);
+    ddp_socket_close(&l->next_data);
+}
+
+static void boot_free(struct ddp_boot *b)
+{
+    for (unsigned i = 0; b->conns && i < b->n_conns; i++)
+        ddp_conn_close(&b->conns[i]);
+    ddp_socket_close(&b->ring_fd);
+    free(b->conns);
+    free(b->listens);
+}
+
+/* Find the others and connect to the neighbours. */
+static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
+                struct ddp_error *err)
+{
+    struct ddp_boot b = {.conf = conf, .err = err, .ring_fd = -1,
+                         .deadline = ddp_now() + conf->timeout_ms};
+    int rc;
+
+    b.n_conns = conf->rank == 0 ? (unsigned)conf->size - 1 : 1;
+    b.conns = calloc(b.n_conns, sizeof *b.conns);
+    b.listens = calloc(b.n_conns, sizeof *b.listens);
+    for (unsigned i = 0; b.conns && i < b.n_conns; i++)
+        b.conns[i].fd = -1;
+    if (b.conns && b.listens)
+        rc = conf->rank == 0 ? ddp_boot_gather(&b) : ddp_boot_join(&b);
+    else
+        rc = ddp_fault(err, DDP_ENOMEM, conf->rank, -1, "out of memory");
+    if (!rc)
+        rc = ddp_boot_ring(&b, &c->links);
+    boot_free(&b);
+    return rc;
+}
+
+struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
+                              struct ddp_error *err)
+{
+    struct ddp_comm *c = calloc(1, sizeof *c);
+
+    if (c) {
+        c->rank = conf->rank;
+        c->size = conf->size;
+        c->local_rank = conf->local_rank;
+        c->timeout_ms = conf->timeout_ms;
+        c->links.prev.fd = c->links.next.fd = -1;
+        c->links.prev_data = c->links.next_data = -1;
+        atomic_init(&c->is_aborted, false);
+        atomic_flag_clear(&c->busy);
+        c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        c->scratch = aligned_alloc(64, DDP_SCRATCH);
+    }
+    if (!c || !c->scratch) {
+        (void)ddp_fault(err, DDP_ENOMEM, conf->rank, -1, "out of memory");
+        ddp_comm_free(c);
+        return NULL;
+    }
+    if (c->wake_fd < 0) {
+        (void)ddp_fault(err, DDP_ESYSTEM, conf->rank, -1, "eventfd: %s",
+                        strerror(errno));
+        ddp_comm_free(c);
+        return NULL;
+    }
+    if (conf->size > 1 && boot(c, conf, err)) {
+        ddp_comm_free(c);
+        return NULL;
+    }
+    return c;
+}
+
+void ddp_comm_free(struct ddp_comm *c)
+{
+    const struct ddp_frame bye = {.kind = DDP_BYE};
+
+    if (!c)
+        return;
+    ddp_links_end(&c->links, &bye);
+    ddp_socket_close(&c->wake_fd);
+    free(c->scratch);
+    free(c);
+}

@@ -1,0 +1,62 @@
+/* comm: a communicator's insides, and the collectives over its ring.
+ *
+ * A call sends its CALL frame to both neighbours, then elements to the next
+ * rank, and takes elements from the rank before once that one's CALL frame
+ * fits. It is over when all steps of its schedule are done and both CALL
+ * frames are in. While nothing moves, it sends PINGs, so that whoever times
+ * out can tell a rank that is silent from one that waits itself.
+ * Failures: a FAULT frame; the end of a connection whose rank is still
+ * needed; a CALL that differs; the deadline; ddp_abort. Each is told to both
+ * neighbours and closes the ring, so that it goes round at once. */
+#ifndef DDP_COMM_H
+#define DDP_COMM_H
+
+#include "ddp/boot.h"
+#include "ddp/schedule.h"
+
+#include <stdatomic.h>
+
+#define DDP_SCRATCH (128 * 1024) /* Bytes taken off the wire at a time. */
+
+/* A neighbour may be one call ahead: its CALL frame for the next call. */
+struct ddp_ahead {
+    bool is_set;
+    struct ddp_frame call;
+};
+
+struct ddp_comm {
+    int rank, size, local_rank;
+    uint64_t timeout_ms;
+    uint64_t n_calls; /* Collectives so far; the same on all ranks. */
+    struct ddp_links links; /* Of size > 1. */
+    struct ddp_ahead prev_ahead, next_ahead;
+    uint8_t *scratch;
+    int wake_fd; /* An eventfd: readable once aborted. */
+    atomic_bool is_aborted;
+    atomic_flag busy;        /* A thread is inside a call. */
+    struct ddp_error broken; /* The first error; its code is 0 before. */
+};
+
+/* A collective, checked. `send` and `recv` as in ddp.h. */
+struct ddp_request {
+    enum ddp_what what;
+    const void *send;
+    void *recv;
+    size_t count, width;
+    int type, op;
+    unsigned root;
+};
+
+/* Make the ring from *conf, as ddp_init; NULL with *err. */
+struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
+                              struct ddp_error *err);
+void ddp_comm_free(struct ddp_comm *c);
+
+/* Carry out a collective on a ring of two or more ranks. */
+int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
+                 struct ddp_error *err);
+
+/* Say a last word to both neighbours and close the ring. */
+void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last);
+
+#endif

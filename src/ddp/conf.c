@@ -1,0 +1,247 @@
+/* conf: see conf.h. */
+#include "ddp/conf.h"
+#include "ddp/fault.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a read needs at every step. */
+struct reader {
+    const char *(*get)(void *ctx, const char *name);
+    void *ctx;
+    struct ddp_error *err;
+};
+
+static bool read_digits(const char *s, char **ret_end, uint64_t *ret)
+{
+    if (*s < '0' || *s > '9')
+        return false;
+    errno = 0;
+    *ret = strtoull(s, ret_end, 10);
+    return errno == 0;
+}
+
+int ddp_conf_duration(const char *s, uint64_t *ret_ms)
+{
+    static const struct {
+        const char *word;
+        uint64_t ms;
+    } units[] = {{"", 1000},     {"ms", 1},       {"s", 1000},
+                 {"m", 60000},   {"h", 3600000}};
+    uint64_t n;
+    char *end;
+
+    if (!read_digits(s, &end, &n) || n == 0)
+        return -1;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        if (strcmp(end, units[i].word))
+            continue;
+        if (n > DDP_TIMEOUT_MAX_MS / units[i].ms)
+            return -1;
+        *ret_ms = n * units[i].ms;
+        return 0;
+    }
+    return -1;
+}
+
+/* An empty variable counts as unset: some platforms inject such. */
+static const char *look(const struct reader *r, const char *name)
+{
+    const char *s = r->get(r->ctx, name);
+
+    return s && *s ? s : NULL;
+}
+
+/* Read variable `name` into *ret where it is set. */
+static int read_int(const struct reader *r, const char *name, int min, int max,
+                    bool *ret_found, int *ret)
+{
+    const char *s = look(r, name);
+    uint64_t n;
+    char *end;
+
+    *ret_found = s != NULL;
+    if (!s)
+        return 0;
+    if (read_digits(s, &end, &n) && !*end && n >= (uint64_t)min &&
+        n <= (uint64_t)max) {
+        *ret = (int)n;
+        return 0;
+    }
+    if (strstr(s, "://"))
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "%s is '%s', a Kubernetes service link and no "
+                         "number: rename that Service, or set %s for the "
+                         "program", name, s, name);
+    return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                     "%s is '%s', but must be a number from %d to %d", name, s,
+                     min, max);
+}
+
+/* A pair rank < size, from options where `size` > 0, else from variables. */
+static int read_pair(const struct reader *r, int rank, int size,
+                     const char *rank_name, const char *size_name,
+                     int *ret_rank, int *ret_size)
+{
+    bool has_rank, has_size;
+
+    if (size > 0) {
+        *ret_rank = rank;
+        *ret_size = size;
+    } else {
+        if (read_int(r, rank_name, 0, DDP_SIZE_MAX - 1, &has_rank, ret_rank) ||
+            read_int(r, size_name, 1, DDP_SIZE_MAX, &has_size, ret_size))
+            return DDP_EINVAL;
+        if (has_rank != has_size)
+            return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                             "%s is set but %s is not: a launcher (agent, "
+                             "torchrun) sets both",
+                             has_rank ? rank_name : size_name,
+                             has_rank ? size_name : rank_name);
+    }
+    if (*ret_rank < 0 || *ret_rank >= *ret_size || *ret_size > DDP_SIZE_MAX)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "%s %d does not fit %s %d (at most %d)", rank_name,
+                         *ret_rank, size_name, *ret_size, DDP_SIZE_MAX);
+    return 0;
+}
+
+static int read_text(const struct reader *r, const char *name, const char *own,
+                     bool may_cut, char *ret, size_t cap)
+{
+    const char *s = own && *own ? own : look(r, name);
+    size_t len = s ? strlen(s) : 0;
+
+    if (len >= cap && !may_cut)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "%s is longer than %zu bytes", name, cap - 1);
+    if (len >= cap)
+        len = cap - 1;
+    if (len)
+        memcpy(ret, s, len);
+    ret[len] = '\0';
+    return 0;
+}
+
+/* The port that rank 0 listens on; see ENVIRONMENT in ddp.h. */
+static int read_ports(const struct reader *r, const struct ddp_options *o,
+                      bool agent_store, struct ddp_conf *c)
+{
+    int master = o->master_port, own = o->bootstrap_port;
+    bool has_master = master != 0, has_own = own != 0;
+
+    if (!has_master &&
+        read_int(r, "MASTER_PORT", 1, 65535, &has_master, &master))
+        return DDP_EINVAL;
+    if (!has_own &&
+        read_int(r, "DDP_BOOTSTRAP_PORT", 1, 65535, &has_own, &own))
+        return DDP_EINVAL;
+    if (!has_master && !has_own)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "MASTER_PORT is not set: a launcher (agent, "
+                         "torchrun) sets it, alike for all ranks");
+    if (master < 0 || master > 65535 || own < 0 || own > 65535)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "port %d is not from 1 to 65535",
+                         master < 0 || master > 65535 ? master : own);
+    c->master_port = (uint16_t)(has_master ? master : own);
+    c->port = (uint16_t)(has_own ? own : master);
+    c->n_ports = 1;
+    if (has_own || !agent_store)
+        return 0;
+    if (master > 65535 - DDP_SCAN_PORTS)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "torchrun listens on MASTER_PORT %d itself and there "
+                         "are no %d ports above it: set DDP_BOOTSTRAP_PORT",
+                         master, DDP_SCAN_PORTS);
+    c->port = (uint16_t)(master + 1);
+    c->n_ports = DDP_SCAN_PORTS;
+    return 0;
+}
+
+static int read_timeout(const struct reader *r, uint64_t own, uint64_t *ret)
+{
+    const char *s = look(r, "DDP_TIMEOUT");
+
+    *ret = own ? own : DDP_TIMEOUT_DEFAULT_MS;
+    if (own > DDP_TIMEOUT_MAX_MS)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "timeout_ms is more than a year");
+    if (!own && s && ddp_conf_duration(s, ret))
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                         "DDP_TIMEOUT is '%s', but must be a duration such as "
+                         "500ms, 30s, 5m or 2h, at most a year", s);
+    return 0;
+}
+
+/* Copy the caller's options, of whichever version, to *ret. */
+static int take_options(const struct ddp_options *opt, struct ddp_options *ret,
+                        struct ddp_error *err)
+{
+    const unsigned char *at = (const unsigned char *)opt;
+
+    memset(ret, 0, sizeof *ret);
+    if (!opt)
+        return 0;
+    if (opt->size < sizeof opt->size || opt->size > 4096)
+        return ddp_fault(err, DDP_EINVAL, -1, -1,
+                         "ddp_options.size is %zu: set it to sizeof(struct "
+                         "ddp_options)", opt->size);
+    for (size_t i = sizeof *ret; i < opt->size; i++)
+        if (at[i])
+            return ddp_fault(err, DDP_EINVAL, -1, -1,
+                             "ddp_options has a field that this libddp does "
+                             "not know: the program was built for a newer "
+                             "one");
+    memcpy(ret, opt, opt->size < sizeof *ret ? opt->size : sizeof *ret);
+    return 0;
+}
+
+static int read_identity(const struct reader *r, const struct ddp_options *o,
+                         bool agent_store, struct ddp_conf *c)
+{
+    bool has_attempt;
+    int attempt = 0;
+
+    if (read_int(r, "TORCHELASTIC_RESTART_COUNT", 0, 1 << 30, &has_attempt,
+                 &attempt))
+        return DDP_EINVAL;
+    c->attempt = DDP_NO_ATTEMPT;
+    if (has_attempt && !agent_store)
+        c->attempt = (uint32_t)attempt;
+    return read_text(r, "TORCHELASTIC_RUN_ID", o->job_id, true, c->job,
+                     sizeof c->job);
+}
+
+int ddp_conf_read(struct ddp_conf *ret, const struct ddp_options *opt,
+                  const char *(*get)(void *ctx, const char *name), void *ctx,
+                  struct ddp_error *err)
+{
+    const struct reader r = {get, ctx, err};
+    struct ddp_conf c = {.size = 1, .local_size = 1};
+    struct ddp_options o;
+    const char *store = look(&r, "TORCHELASTIC_USE_AGENT_STORE");
+    bool agent_store = store && !strcmp(store, "True");
+
+    if (take_options(opt, &o, err) ||
+        read_pair(&r, o.rank, o.world_size, "RANK", "WORLD_SIZE", &c.rank,
+                  &c.size) ||
+        read_pair(&r, o.local_rank, o.local_world_size, "LOCAL_RANK",
+                  "LOCAL_WORLD_SIZE", &c.local_rank, &c.local_size) ||
+        read_timeout(&r, o.timeout_ms, &c.timeout_ms))
+        return DDP_EINVAL;
+    if (c.size > 1 &&
+        (read_identity(&r, &o, agent_store, &c) ||
+         read_ports(&r, &o, agent_store, &c) ||
+         read_text(&r, "MASTER_ADDR", o.master_addr, false, c.host,
+                   sizeof c.host)))
+        return DDP_EINVAL;
+    if (c.size > 1 && !*c.host)
+        return ddp_fault(err, DDP_EINVAL, -1, -1,
+                         "MASTER_ADDR is not set: a launcher (agent, "
+                         "torchrun) sets it, alike for all ranks");
+    *ret = c;
+    return 0;
+}

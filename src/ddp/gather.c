@@ -1,0 +1,316 @@
+/* gather: rank 0's part of boot.h, up to the TABLE frames. */
+#include "ddp/boot.h"
+#include "ddp/clock.h"
+#include "ddp/fault.h"
+#include "ddp/hello.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Connections that have not said HELLO yet; the oldest makes room. */
+#define GUESTS_MAX 64
+#define GUEST_MS 5000
+#define RETRY_MS 100
+#define TICK_MS 1000
+
+struct gather {
+    struct ddp_boot *b;
+    int fd;
+    struct ddp_addr at; /* Where fd listens. */
+    unsigned n_here, n_guests;
+    uint64_t next_tick;
+    char note[DDP_FRAME_TEXT_MAX]; /* The last one who was refused. */
+    struct ddp_conn guests[GUESTS_MAX];
+    struct pollfd fds[]; /* Listener, guests, b->conns. */
+};
+
+/* Listen at one port: where MASTER_ADDR says if that is an address of this
+ * machine, else everywhere: a name need not resolve here, and a service or
+ * NAT address is none of ours. */
+static int listen_port(const struct ddp_conf *conf, uint16_t port)
+{
+    struct ddp_addr at;
+    int fd = -EADDRNOTAVAIL;
+
+    if (ddp_addr_literal(conf->host, port, &at))
+        fd = ddp_socket_listen(&at, SOMAXCONN);
+    return fd == -EADDRNOTAVAIL ? ddp_socket_listen_any(port, SOMAXCONN) : fd;
+}
+
+/* An old rank 0 may be dying on the port: wait for it. */
+static int gather_listen(struct gather *g)
+{
+    const struct ddp_conf *conf = g->b->conf;
+    int fd = -EADDRINUSE;
+
+    for (;;) {
+        uint64_t now = ddp_now();
+
+        for (unsigned i = 0; i < conf->n_ports && fd == -EADDRINUSE; i++)
+            fd = listen_port(conf, (uint16_t)(conf->port + i));
+        if (fd != -EADDRINUSE || now >= g->b->deadline)
+            break;
+        (void)poll(NULL, 0, ddp_until(now, g->b->deadline, RETRY_MS));
+    }
+    if (fd >= 0) {
+        g->fd = fd;
+        (void)ddp_addr_local(fd, &g->at);
+        return 0;
+    }
+    if (fd != -EADDRINUSE)
+        return ddp_boot_fail(g->b, DDP_ESYSTEM, -1,
+                             "cannot listen on %s port %u: %s", conf->host,
+                             (unsigned)conf->port, strerror(-fd));
+    return ddp_boot_fail(g->b, DDP_ESYSTEM, -1,
+                         "cannot listen on %s port %u%s: another program or "
+                         "another rank 0 holds it (waited %.1f s); see "
+                         "`ss -ltnp`, or choose another MASTER_PORT",
+                         conf->host, (unsigned)conf->port,
+                         conf->n_ports > 1 ? " and the 7 above" : "",
+                         (double)conf->timeout_ms / 1000);
+}
+
+static void guest_drop(struct gather *g, unsigned i)
+{
+    ddp_conn_close(&g->guests[i]);
+    g->guests[i] = g->guests[--g->n_guests];
+}
+
+/* Say no to guest i. `retry`: it may belong to another attempt or job, so
+ * that its own job may still come up elsewhere or later. */
+static void refuse(struct gather *g, unsigned i, int code, bool retry,
+                   const char *text)
+{
+    struct ddp_frame f = {.kind = DDP_REFUSE, .code = (uint32_t)-code,
+                          .retry = retry, .peer = UINT32_MAX};
+    struct ddp_addr from;
+    char where[DDP_ADDR_TEXT] = "?";
+
+    strncat(f.text, text, sizeof f.text - 1);
+    (void)ddp_conn_put(&g->guests[i], &f);
+    if (ddp_addr_remote(g->guests[i].fd, &from))
+        (void)ddp_addr_text(&from, where);
+    (void)snprintf(g->note, sizeof g->note, "; refused %s: %.300s", where,
+                   text);
+    guest_drop(g, i);
+}
+
+/* Guest i has said HELLO. An error only where the whole job must fail. */
+static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
+{
+    struct ddp_frame welcome = {.kind = DDP_WELCOME};
+    char why[DDP_FRAME_TEXT_MAX];
+    enum ddp_hello_verdict verdict = ddp_hello_check(g->b->conf, f, why);
+    struct ddp_conn *c;
+
+    if (verdict == DDP_HELLO_OTHER || verdict == DDP_HELLO_FATAL) {
+        refuse(g, i, DDP_EMISMATCH, verdict == DDP_HELLO_OTHER, why);
+        return verdict == DDP_HELLO_OTHER
+                   ? 0
+                   : ddp_boot_fail(g->b, DDP_EMISMATCH, (int)f->rank, "%s",
+                                   why);
+    }
+    if (verdict == DDP_HELLO_FITS && g->b->conns[f->rank - 1].fd >= 0) {
+        (void)snprintf(why, sizeof why, "RANK is %u on two processes",
+                       (unsigned)f->rank);
+        verdict = DDP_HELLO_CLAIMED;
+    }
+    if (verdict == DDP_HELLO_CLAIMED) {
+        refuse(g, i, DDP_EINVAL, false, why);
+        return 0;
+    }
+    c = &g->b->conns[f->rank - 1];
+    *c = g->guests[i];
+    c->rank = (int)f->rank;
+    g->guests[i].fd = -1;
+    guest_drop(g, i);
+    (void)ddp_conn_put(c, &welcome); /* If it fails, the next read tells. */
+    g->b->listens[f->rank - 1] = f->addr;
+    g->n_here++;
+    g->next_tick = 0;
+    return 0;
+}
+
+static void accept_guests(struct gather *g)
+{
+    for (unsigned i = 0; i < GUESTS_MAX; i++) {
+        int fd = ddp_socket_accept(g->fd);
+
+        if (fd < 0)
+            return;
+        if (g->n_guests == GUESTS_MAX) {
+            ddp_conn_close(&g->guests[0]);
+            memmove(g->guests, g->guests + 1,
+                    (GUESTS_MAX - 1) * sizeof g->guests[0]);
+            g->n_guests--;
+        }
+        ddp_conn_open(&g->guests[g->n_guests++], fd, -1);
+    }
+}
+
+/* Backwards, since a guest that goes is replaced by the last one. */
+static int hear_guests(struct gather *g)
+{
+    for (unsigned i = g->n_guests; i-- > 0;) {
+        struct ddp_frame f;
+        enum ddp_got got = ddp_conn_get(&g->guests[i], &f);
+
+        if (got == DDP_GOT_FRAME && f.kind == DDP_HELLO) {
+            int rc = admit(g, i, &f);
+
+            if (rc)
+                return rc;
+        } else if (got == DDP_GOT_BAD && g->guests[i].version) {
+            char why[96];
+
+            (void)snprintf(why, sizeof why, "the protocol of libddp is %d on "
+                           "rank 0 but %u there", DDP_FRAME_VERSION,
+                           g->guests[i].version);
+            refuse(g, i, DDP_EMISMATCH, true, why);
+        } else if (got != DDP_GOT_NONE ||
+                   ddp_now() - g->guests[i].since > GUEST_MS) {
+            guest_drop(g, i);
+        }
+    }
+    return 0;
+}
+
+/* Ranks that are here already: only bad news can come. */
+static int hear_ranks(struct gather *g)
+{
+    for (unsigned i = 0; i < g->b->n_conns; i++) {
+        struct ddp_conn *c = &g->b->conns[i];
+        struct ddp_frame f;
+        enum ddp_got got = c->fd < 0 ? DDP_GOT_NONE : ddp_conn_get(c, &f);
+
+        if (got == DDP_GOT_NONE)
+            continue;
+        if (got == DDP_GOT_FRAME && f.kind == DDP_FAULT)
+            return ddp_boot_relay(g->b, &f);
+        ddp_conn_close(c);
+        if (g->b->conf->n_ports == 1)
+            return ddp_boot_fail(g->b, DDP_EPEER, c->rank, "rank %d left "
+                                 "while the job was gathering", c->rank);
+        g->n_here--; /* It scans ports, and may have moved on too soon. */
+    }
+    return 0;
+}
+
+/* Tell those who wait how many are missing, so that they can say it too. */
+static void tell_missing(struct gather *g, uint64_t now)
+{
+    struct ddp_frame f = {.kind = DDP_WAITING, .peer = UINT32_MAX};
+
+    if (now < g->next_tick || g->n_here == g->b->n_conns)
+        return;
+    g->next_tick = now + TICK_MS;
+    f.n = g->b->n_conns - g->n_here;
+    for (unsigned i = g->b->n_conns; i-- > 0;)
+        if (g->b->conns[i].fd < 0)
+            f.peer = i + 1;
+    for (unsigned i = 0; i < g->b->n_conns; i++)
+        (void)ddp_conn_put(&g->b->conns[i], &f);
+}
+
+static int gather_late(struct gather *g)
+{
+    char list[128] = "", where[DDP_ADDR_TEXT];
+    int first = -1;
+    size_t len = 0;
+
+    for (unsigned i = 0; i < g->b->n_conns && len < sizeof list - 16; i++) {
+        if (g->b->conns[i].fd >= 0)
+            continue;
+        if (first < 0)
+            first = (int)i + 1;
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%u",
+                                len ? ", " : "", i + 1);
+    }
+    return ddp_boot_fail(g->b, DDP_ETIMEDOUT, first,
+                         "%u of %d ranks have not come to %s within %.1f s: "
+                         "%s%s%s", g->b->n_conns - g->n_here, g->b->conf->size,
+                         ddp_addr_text(&g->at, where),
+                         (double)g->b->conf->timeout_ms / 1000, list,
+                         len >= sizeof list - 16 ? " ..." : "", g->note);
+}
+
+static int gather_turn(struct gather *g)
+{
+    struct pollfd *p = g->fds;
+    unsigned n = 0;
+    uint64_t now = ddp_now();
+    int rc;
+
+    p[n++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
+    for (unsigned i = 0; i < g->n_guests; i++)
+        p[n++] = (struct pollfd){.fd = g->guests[i].fd, .events = POLLIN};
+    for (unsigned i = 0; i < g->b->n_conns; i++)
+        p[n++] = (struct pollfd){.fd = g->b->conns[i].fd, .events = POLLIN};
+    (void)poll(p, n, ddp_until(now, g->b->deadline, TICK_MS));
+    rc = hear_ranks(g);
+    if (!rc)
+        rc = hear_guests(g);
+    if (rc)
+        return rc;
+    accept_guests(g);
+    tell_missing(g, ddp_now());
+    return 0;
+}
+
+/* All are here: listen for rank size - 1 on the address that it came to, and
+ * tell everybody where the next one listens. */
+static int gather_deal(struct gather *g)
+{
+    struct ddp_boot *b = g->b;
+    struct ddp_frame f = {.kind = DDP_TABLE};
+    struct ddp_addr at;
+    unsigned last = b->n_conns - 1;
+
+    memset(&at, 0, sizeof at);
+    (void)ddp_addr_local(b->conns[last].fd, &at);
+    at.port = 0;
+    b->ring_fd = ddp_socket_listen(&at, SOMAXCONN);
+    if (b->ring_fd < 0 || !ddp_addr_local(b->ring_fd, &at))
+        return ddp_boot_fail(b, DDP_ESYSTEM, -1, "cannot listen for rank %u: "
+                             "%s", last + 1, strerror(-b->ring_fd));
+    if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
+        return ddp_boot_fail(b, DDP_ESYSTEM, -1, "getrandom: %s",
+                             strerror(errno));
+    memcpy(f.token, b->token, sizeof f.token);
+    for (unsigned i = 0; i <= last; i++) {
+        f.via_root = i == last;
+        f.addr = i == last ? at : b->listens[i + 1];
+        (void)ddp_conn_put(&b->conns[i], &f);
+    }
+    b->next = b->listens[0];
+    return 0;
+}
+
+int ddp_boot_gather(struct ddp_boot *b)
+{
+    size_t n_fds = 1 + GUESTS_MAX + b->n_conns;
+    struct gather *g = calloc(1, sizeof *g + n_fds * sizeof g->fds[0]);
+    int rc;
+
+    if (!g)
+        return ddp_boot_fail(b, DDP_ENOMEM, -1, "out of memory");
+    g->b = b;
+    g->fd = -1;
+    rc = gather_listen(g);
+    while (!rc && g->n_here < b->n_conns) {
+        rc = gather_turn(g);
+        if (!rc && g->n_here < b->n_conns && ddp_now() >= b->deadline)
+            rc = gather_late(g);
+    }
+    ddp_socket_close(&g->fd);
+    while (g->n_guests > 0)
+        guest_drop(g, 0);
+    if (!rc)
+        rc = gather_deal(g);
+    free(g);
+    return rc;
+}

@@ -1,0 +1,354 @@
+/* ring: the course of one call, for comm.h; elements are flow.c's. */
+#include "ddp/call.h"
+#include "ddp/clock.h"
+#include "ddp/fault.h"
+#include "ddp/reduce.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TICK_MIN_MS 20
+#define TICK_MAX_MS 1000
+#define TICKS_OF_TIMEOUT 16
+#define SILENT_TICKS 3
+#define LOST_MS 500 /* For a FAULT that explains the end of the elements. */
+
+static bool needs(struct ddp_call *x, const struct ddp_side *s)
+{
+    if (!s->has_call)
+        return true;
+    return s == &x->prev ? !ddp_call_has_got(x) : !ddp_call_has_sent(x);
+}
+
+static const char *name_of(const struct ddp_call *x)
+{
+    return ddp_what_name(x->q->what);
+}
+
+/* End the call with an error of this rank's. */
+static int fail(struct ddp_call *x, int code, int peer, const char *why)
+{
+    struct ddp_frame f;
+
+    (void)ddp_fault(x->err, code, x->c->rank, peer, "%s (call %llu): %s",
+                    name_of(x), (unsigned long long)x->c->n_calls, why);
+    ddp_fault_put(x->err, &f);
+    ddp_links_end(&x->c->links, &f);
+    return code;
+}
+
+static int fail_aborted(struct ddp_call *x)
+{
+    return fail(x, DDP_EABORTED, x->c->rank, "aborted by ddp_abort");
+}
+
+static int fail_by_frame(struct ddp_call *x, const struct ddp_frame *f)
+{
+    ddp_links_end(&x->c->links, f);
+    return ddp_fault_take(x->err, x->c->rank, f);
+}
+
+static int fail_lost(struct ddp_call *x, const struct ddp_side *s)
+{
+    char why[160];
+    int error = s->conn->error;
+
+    if (s->said_bye)
+        (void)snprintf(why, sizeof why, "rank %d has left the job",
+                       s->conn->rank);
+    else
+        (void)snprintf(why, sizeof why, "rank %d died or failed: its "
+                       "connection %s%s", s->conn->rank,
+                       error ? "broke: " : "was closed",
+                       error ? strerror(error) : "");
+    return fail(x, DDP_EPEER, s->conn->rank, why);
+}
+
+/* The silent rank that this one waits for, as far as is known; -1: none. A
+ * neighbour that was heard from may itself know of one. */
+static int find_silent(struct ddp_call *x, uint64_t now)
+{
+    const struct ddp_side *const sides[] = {&x->prev, &x->next};
+
+    for (unsigned i = 0; i < 2; i++)
+        if (needs(x, sides[i]) &&
+            now - sides[i]->heard > SILENT_TICKS * x->tick_ms)
+            return sides[i]->conn->rank;
+    for (unsigned i = 0; i < 2; i++)
+        if (needs(x, sides[i]) && sides[i]->waits_for >= 0 &&
+            sides[i]->waits_for != x->c->rank)
+            return sides[i]->waits_for;
+    return -1;
+}
+
+static int fail_late(struct ddp_call *x, uint64_t now)
+{
+    int peer = find_silent(x, now);
+    const struct ddp_side *s = peer == x->prev.conn->rank ? &x->prev
+                               : peer == x->next.conn->rank ? &x->next
+                                                            : NULL;
+    double sec = (double)x->c->timeout_ms / 1000;
+    char why[160];
+
+    if (peer < 0)
+        (void)snprintf(why, sizeof why, "timed out after %.1f s, though all "
+                       "ranks are there: too slow", sec);
+    else if (s && !s->has_call)
+        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d has "
+                       "not made this call", sec, peer);
+    else
+        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d is "
+                       "silent", sec, peer);
+    return fail(x, DDP_ETIMEDOUT, peer, why);
+}
+
+/* Compare a neighbour's CALL with this rank's. */
+static int check_call(struct ddp_call *x, struct ddp_side *s,
+                      const struct ddp_frame *f)
+{
+    const struct ddp_frame *m = &x->mine;
+    char why[256];
+
+    s->has_call = true;
+    x->n_moved++;
+    if (f->what == m->what && f->count == m->count && f->type == m->type &&
+        f->op == m->op && f->root == m->root && f->seq == m->seq)
+        return 0;
+    if (f->what != m->what || f->seq != m->seq)
+        (void)snprintf(why, sizeof why, "rank %d is in %s (call %llu)",
+                       s->conn->rank, ddp_what_name(f->what),
+                       (unsigned long long)f->seq);
+    else
+        (void)snprintf(why, sizeof why, "%llu x %s, %s, root %u on rank %d, "
+                       "but %llu x %s, %s, root %u on rank %d",
+                       (unsigned long long)m->count, ddp_type_name(m->type),
+                       ddp_op_name(m->op), (unsigned)m->root, x->c->rank,
+                       (unsigned long long)f->count, ddp_type_name(f->type),
+                       ddp_op_name(f->op), (unsigned)f->root, s->conn->rank);
+    return fail(x, DDP_EMISMATCH, s->conn->rank, why);
+}
+
+/* Tell both neighbours whom this rank waits for. */
+static void ping(struct ddp_call *x, int waits_for)
+{
+    struct ddp_frame f = {.kind = DDP_PING, .peer = (uint32_t)waits_for};
+
+    x->told = waits_for;
+    if (x->prev.conn->out_len == 0)
+        (void)ddp_conn_put(x->prev.conn, &f);
+    if (x->next.conn->out_len == 0)
+        (void)ddp_conn_put(x->next.conn, &f);
+}
+
+static int take_frame(struct ddp_call *x, struct ddp_side *s,
+                      const struct ddp_frame *f)
+{
+    if (f->kind == DDP_FAULT)
+        return fail_by_frame(x, f);
+    if (f->kind == DDP_BYE) {
+        s->said_bye = true;
+        return 0;
+    }
+    if (f->kind == DDP_CALL && !s->has_call)
+        return check_call(x, s, f);
+    if (f->kind == DDP_CALL && !s->ahead->is_set) {
+        s->ahead->is_set = true;
+        s->ahead->call = *f;
+        return 0;
+    }
+    if (f->kind != DDP_PING)
+        return fail(x, DDP_EPEER, s->conn->rank, "a frame that has no place "
+                    "here came from a neighbour");
+    if (s->has_call && !s->ahead->is_set)
+        s->waits_for = (int)f->peer; /* Else it is about another call. */
+    return 0;
+}
+
+/* Read what a neighbour's control connection has. */
+static int hear(struct ddp_call *x, struct ddp_side *s, uint64_t now)
+{
+    struct ddp_frame f;
+    enum ddp_got got = DDP_GOT_NONE;
+    int rc;
+
+    while (!s->is_gone && (got = ddp_conn_get(s->conn, &f)) == DDP_GOT_FRAME) {
+        s->heard = now;
+        rc = take_frame(x, s, &f);
+        if (rc)
+            return rc;
+    }
+    if (got == DDP_GOT_BAD)
+        return fail(x, DDP_EPEER, s->conn->rank, "a neighbour sends what is "
+                    "no frame");
+    if (got == DDP_GOT_EOF)
+        s->is_gone = true;
+    /* One that has finished this call may go; its elements are on the way. */
+    if ((s->said_bye || s->is_gone) &&
+        (!s->has_call || s == x->lost || (s == &x->next && needs(x, s))))
+        return fail_lost(x, s);
+    return 0;
+}
+
+/* The elements' connection ended. Its rank may have said why, or be gone. */
+static int lose(struct ddp_call *x, struct ddp_side *s, uint64_t now)
+{
+    if (x->lost)
+        return 0;
+    x->lost = s;
+    x->lost_until = now + LOST_MS;
+    return hear(x, s, now);
+}
+
+static int tick(struct ddp_call *x, uint64_t now)
+{
+    if (x->lost && now >= x->lost_until)
+        return fail_lost(x, x->lost);
+    if (now >= x->deadline)
+        return fail_late(x, now);
+    if (now < x->next_tick)
+        return 0;
+    x->next_tick = now + x->tick_ms;
+    if (x->n_moved != x->n_moved_then) { /* All is well: forget rumours. */
+        x->n_moved_then = x->n_moved;
+        x->prev.waits_for = x->next.waits_for = -1;
+        if (x->told >= 0)
+            ping(x, -1);
+    } else {
+        ping(x, find_silent(x, now));
+    }
+    return 0;
+}
+
+/* Wait for any of the five descriptors; what is not wanted is left out, as
+ * poll reports ends and errors even unasked. */
+static uint64_t wait_events(struct ddp_call *x, struct pollfd p[5])
+{
+    const struct ddp_links *l = &x->c->links;
+    uint64_t now = ddp_now();
+    uint64_t until = x->next_tick < x->deadline ? x->next_tick : x->deadline;
+    bool push = !x->lost && ddp_call_can_push(x);
+    bool pull = !x->lost && ddp_call_can_pull(x);
+
+    p[0] = (struct pollfd){.fd = push ? l->next_data : -1, .events = POLLOUT};
+    p[1] = (struct pollfd){.fd = pull ? l->prev_data : -1, .events = POLLIN};
+    p[2] = (struct pollfd){.fd = x->prev.is_gone ? -1 : l->prev.fd,
+                           .events = ddp_conn_events(&l->prev)};
+    p[3] = (struct pollfd){.fd = x->next.is_gone ? -1 : l->next.fd,
+                           .events = ddp_conn_events(&l->next)};
+    p[4] = (struct pollfd){.fd = x->c->wake_fd, .events = POLLIN};
+    if (x->lost && x->lost_until < until)
+        until = x->lost_until;
+    if (poll(p, 5, ddp_until(now, until, TICK_MAX_MS)) <= 0)
+        for (unsigned i = 0; i < 5; i++)
+            p[i].revents = 0;
+    return ddp_now();
+}
+
+/* Nothing of this call waits to go to a neighbour that is still there. */
+static bool has_told(const struct ddp_side *s)
+{
+    return s->is_gone || s->conn->out_len == 0;
+}
+
+static bool is_over(struct ddp_call *x)
+{
+    return !needs(x, &x->prev) && !needs(x, &x->next) && has_told(&x->prev) &&
+           has_told(&x->next);
+}
+
+static int turn(struct ddp_call *x)
+{
+    struct pollfd p[5];
+    uint64_t now = wait_events(x, p);
+    int rc = 0;
+
+    if (p[4].revents)
+        return fail_aborted(x);
+    if (p[2].revents)
+        rc = hear(x, &x->prev, now);
+    if (!rc && p[3].revents)
+        rc = hear(x, &x->next, now);
+    if (!rc && p[1].revents) {
+        x->prev.heard = now;
+        if (ddp_call_pull(x))
+            rc = lose(x, &x->prev, now);
+    }
+    /* What came in can go on at once, whether or not poll has seen room. */
+    if (!rc && !x->lost && ddp_call_can_push(x) && ddp_call_push(x))
+        rc = lose(x, &x->next, now);
+    if (!rc && x->told != find_silent(x, now) && x->n_moved == x->n_moved_then)
+        ping(x, find_silent(x, now));
+    return rc ? rc : tick(x, now);
+}
+
+/* Introduce this call to both neighbours, and take up what they have said. */
+static int begin(struct ddp_call *x)
+{
+    struct ddp_side *const sides[] = {&x->prev, &x->next};
+    int rc = 0;
+
+    (void)ddp_conn_put(x->prev.conn, &x->mine); /* What fails here is told */
+    (void)ddp_conn_put(x->next.conn, &x->mine); /* by the next read.       */
+    for (unsigned i = 0; i < 2 && !rc; i++) {
+        if (sides[i]->ahead->is_set)
+            rc = check_call(x, sides[i], &sides[i]->ahead->call);
+        sides[i]->ahead->is_set = false;
+        if (!rc)
+            rc = hear(x, sides[i], x->began);
+    }
+    if (!rc && ddp_call_can_push(x) && ddp_call_push(x))
+        rc = lose(x, &x->next, x->began);
+    return rc;
+}
+
+static void init(struct ddp_call *x, struct ddp_comm *c,
+                 const struct ddp_request *q, struct ddp_error *err)
+{
+    uint64_t tick_ms = c->timeout_ms / TICKS_OF_TIMEOUT;
+
+    memset(x, 0, sizeof *x);
+    x->c = c;
+    x->q = q;
+    x->err = err;
+    x->mine = (struct ddp_frame){
+        .kind = DDP_CALL, .what = q->what, .type = (uint32_t)q->type,
+        .op = (uint32_t)q->op, .root = q->root, .count = q->count,
+        .seq = c->n_calls};
+    x->began = ddp_now();
+    x->deadline = x->began + c->timeout_ms;
+    x->tick_ms = tick_ms < TICK_MIN_MS ? TICK_MIN_MS
+                 : tick_ms > TICK_MAX_MS ? TICK_MAX_MS : tick_ms;
+    x->next_tick = x->began + x->tick_ms;
+    x->told = -1;
+    x->prev = (struct ddp_side){.conn = &c->links.prev, .heard = x->began,
+                                .ahead = &c->prev_ahead, .waits_for = -1};
+    x->next = (struct ddp_side){.conn = &c->links.next, .heard = x->began,
+                                .ahead = &c->next_ahead, .waits_for = -1};
+    ddp_schedule_init(&x->schedule, q->what, (unsigned)c->rank,
+                      (unsigned)c->size, q->root, q->count, q->width);
+}
+
+int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
+                 struct ddp_error *err)
+{
+    struct ddp_call x;
+    int rc;
+
+    c->n_calls++;
+    init(&x, c, q, err);
+    if (atomic_load(&c->is_aborted))
+        return fail_aborted(&x);
+    if (x.schedule.has_slots && q->count > 0) {
+        x.tmp = malloc(2 * q->count * q->width);
+        if (!x.tmp)
+            return fail(&x, DDP_ENOMEM, -1, "out of memory");
+    }
+    rc = begin(&x);
+    while (!rc && !is_over(&x))
+        rc = turn(&x);
+    free(x.tmp);
+    return rc;
+}
