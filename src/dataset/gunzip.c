@@ -7,6 +7,8 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
+static const char after_the_end[] = "bytes follow the end of the gzip data";
+
 struct gunzip {
     z_stream z;
     bool inside;    /* Of a member. */
@@ -44,7 +46,7 @@ void gunzip_add(struct gunzip *g, const uint8_t *data, size_t len)
 static const char *data_fault(const struct gunzip *g)
 {
     if (g->n_out == 0 && g->any)
-        return "bytes follow the end of the gzip data";
+        return after_the_end;
     if (g->n_out == 0 && g->z.total_in < 3)
         return "it is no gzip data";
     return "the gzip data is damaged";
@@ -62,6 +64,11 @@ size_t gunzip_next(struct gunzip *g, uint8_t *out, size_t cap)
         if (!g->inside) {
             if (g->z.avail_in == 0)
                 break;
+            /* zlib would wait for a second byte to judge the first. */
+            if (g->any && g->z.next_in[0] != 0x1f) {
+                g->fault = after_the_end;
+                break;
+            }
             g->inside = true;
             g->n_out = 0;
             (void)inflateReset(&g->z);
