@@ -100,10 +100,13 @@ $(O)/ddp.pc: src/ddp/ddp.pc.in Makefile
 	    -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
 	    $< >$@
 
-$(O)/examples/digits: examples/c/digits.c $(O)/libddp.a
+# The example sees what an installed libddp gives: ddp.h and the library.
+digits_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard examples/c/digits*.c))
+$(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(compile) $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread -ldl -lm
+	$(Q)$(CC) $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -lm \
+	    $(LDLIBS)
 
 # Tests: each test_<module>.c is a cmocka program that prints TAP.
 $(O)/tests/%: tests/unit/%.c $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
@@ -116,6 +119,11 @@ $(O)/tests/%: tests/lib/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) $(LDFLAGS) -o $@ $< -lpthread
+# A rank of tests/system/ddp.sh: of the library, as users link it.
+$(O)/tests/ddp_%: tests/lib/ddp_%.c $(O)/libddp.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread
 $(O)/sim: $(sim_obj) $(O)/libagent.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
@@ -156,7 +164,8 @@ check-tree: all
 	    scripts/check-layers scripts/check-style scripts/check-docs
 check-torch: deps
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results torch scripts/check-torch
+	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
+	    scripts/check-torch
 	$(Q)tests/run --summary $(O)/results torch
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
@@ -176,6 +185,7 @@ dest = $(DESTDIR)$(1)
 install: all
 	$(Q)$(INSTALL) -d $(call dest,$(bindir)) $(call dest,$(libdir)/pkgconfig) \
 	    $(call dest,$(includedir)) $(call dest,$(mandir)/man1) \
+	    $(call dest,$(mandir)/man3) \
 	    $(call dest,$(datadir)/bash-completion/completions) \
 	    $(call dest,$(datadir)/zsh/site-functions)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
@@ -185,6 +195,7 @@ install: all
 	$(Q)ln -sf libddp.so.1 $(call dest,$(libdir)/libddp.so)
 	$(Q)$(INSTALL_DATA) $(O)/ddp.pc $(call dest,$(libdir)/pkgconfig/ddp.pc)
 	$(Q)$(INSTALL_DATA) $(O)/man/agent.1 $(call dest,$(mandir)/man1/agent.1)
+	$(Q)$(INSTALL_DATA) man/ddp.3 $(call dest,$(mandir)/man3/ddp.3)
 	$(Q)$(INSTALL_DATA) $(O)/completions/agent.bash \
 	    $(call dest,$(datadir)/bash-completion/completions/agent)
 	$(Q)$(INSTALL_DATA) $(O)/completions/_agent \
@@ -197,6 +208,7 @@ uninstall:
 	    $(call dest,$(libdir)/libddp.so) \
 	    $(call dest,$(libdir)/pkgconfig/ddp.pc) \
 	    $(call dest,$(mandir)/man1/agent.1) \
+	    $(call dest,$(mandir)/man3/ddp.3) \
 	    $(call dest,$(datadir)/bash-completion/completions/agent) \
 	    $(call dest,$(datadir)/zsh/site-functions/_agent)
 clean:
@@ -204,4 +216,5 @@ clean:
 distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
--include $(agent_obj:.o=.d) $(ddp_obj:.o=.d) $(sim_obj:.o=.d)
+-include $(agent_obj:.o=.d) $(ddp_obj:.o=.d) $(sim_obj:.o=.d) \
+    $(digits_obj:.o=.d)
