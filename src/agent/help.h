@@ -7,7 +7,9 @@
 
 #include <stdio.h>
 
-/* Write `view` ("text", "man", "bash", "zsh", "env", "json") to `out`. */
+/* Write `view` to `out`: "text", "man", "bash", "zsh", "env", "json", or the
+ * name of one command: "stage", "verify", "manifest". Fails with ERR_USAGE
+ * for another view and with ERR_RESOURCE where `out` takes no more. */
 int help_write(FILE *out, const char *view, struct err *e);
 
 #endif

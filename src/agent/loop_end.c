@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define TERMINATION_LOG "/dev/termination-log"
@@ -75,6 +77,24 @@ static void say_stuck(const struct loop *l)
               wchan[0] ? ", it waits in " : "", wchan);
 }
 
+/* A reader that stalls holds the end for the grace, or until another signal
+ * to stop. */
+static void flush(struct loop *l)
+{
+    sigset_t stops;
+    int fd;
+
+    sigemptyset(&stops);
+    (void)sigaddset(&stops, SIGTERM);
+    (void)sigaddset(&stops, SIGINT);
+    (void)sigaddset(&stops, SIGHUP);
+    (void)sigaddset(&stops, SIGQUIT);
+    fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    if (out_flush(l->stdout_q, l->plan->o->grace_ms, fd) &&
+        l->stdout_q != l->stderr_q)
+        (void)out_flush(l->stderr_q, l->plan->o->grace_ms, fd);
+}
+
 int loop_end(struct loop *l)
 {
     char text[VERDICT_MAX];
@@ -100,9 +120,6 @@ int loop_end(struct loop *l)
     if (l->stdout_q != l->stderr_q)
         say_lost(l->stdout_q, "stdout");
     say_verdict(l, text, failed);
-    /* A second signal while a reader stalls ends this wait, too. */
-    if (out_flush(l->stdout_q, l->plan->o->grace_ms, l->signal_fd) &&
-        l->stdout_q != l->stderr_q)
-        (void)out_flush(l->stderr_q, l->plan->o->grace_ms, l->signal_fd);
+    flush(l);
     return v.exit_code;
 }

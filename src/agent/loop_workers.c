@@ -163,9 +163,9 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
     }
     make_error_dirs(l, round->round);
     l->round_ticks = proc_now_ticks();
+    l->oom_kills = facts_oom_kills();
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
-    l->oom_kills = facts_oom_kills();
     if (!l->is_init && l->guard_pid == 0)
         l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
     for (uint32_t i = 0; i < l->plan->nproc; i++)

@@ -16,6 +16,10 @@
 #define OPT_MAX_NPROC 1024
 #define OPT_MAX_NNODES 65536
 #define OPT_NAME_MAX 32 /* Longest option name, NUL included. */
+#define OPT_ROLE_MAX 64 /* Bytes. */
+#define OPT_JOB_ID_MAX 128
+#define OPT_PREFIX_MAX 255
+#define OPT_PIECES_MAX 8192 /* All paths of AGENT_DATASET, AGENT_SOURCE. */
 
 enum command {
     CMD_RUN,
@@ -25,11 +29,17 @@ enum command {
     CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
     CMD_ALLREDUCE, /* Exec of agent-allreduce. */
     CMD_PROBE,     /* Exec of agent-probe. */
-    CMD_HELP,      /* --help: `help_view` says which. */
+    CMD_HELP,      /* --help: `help_view` says which; see help.h. */
     CMD_VERSION,
 };
 
-enum nproc_kind { NPROC_DEFAULT, NPROC_NUMBER, NPROC_AUTO, NPROC_GPU, NPROC_CPU };
+enum nproc_kind {
+    NPROC_DEFAULT,
+    NPROC_NUMBER,
+    NPROC_AUTO,
+    NPROC_GPU,
+    NPROC_CPU,
+};
 enum restart_policy {
     RESTART_NEVER,
     RESTART_ON_FAILURE,
@@ -40,7 +50,7 @@ enum manifest_format { FORMAT_JSON, FORMAT_SHA256SUM };
 
 struct options {
     enum command command;
-    const char *help_view; /* "text", "man", "bash", "zsh", "env", "json". */
+    const char *help_view; /* As help_write() takes it. */
     char **args;           /* Command to run, or the command's own words. */
     int n_args;
 
@@ -73,16 +83,22 @@ struct options {
     const char *name;     /* manifest --name; NULL is the folder's name. */
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
+
+    /* Paths of a variable that lists several. `datasets` and `sources` may
+     * point in here, so a struct options must not be copied or moved. */
+    char pieces[OPT_PIECES_MAX];
+    size_t pieces_len;
 };
 
 /* Read command line, then AGENT_* for what it left open, then defaults.
- * `argv` and `envp` end with NULL and are borrowed. Fails with ERR_USAGE and a
- * text that names the word, why, and what to do (the nearest name). */
+ * `argv` and `envp` end with NULL and are borrowed; where a command takes
+ * options after its words, argv is put in order, words first. Fails with
+ * ERR_USAGE and a text that names the word, why, and what to do. */
 int options_read(struct options *ret, int argc, char **argv,
                  char *const *envp, struct err *e);
 
-/* True where `name` (without "=value") is the variable of an option, built or
- * not, or AGENT_TOKEN: workers must not see it. */
+/* True where the `len` bytes at `name` (without "=value") are the variable of
+ * an option of `run`, built or not, or AGENT_TOKEN: workers must not see it. */
 bool options_is_variable(const char *name, size_t len);
 
 #endif

@@ -189,7 +189,10 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     if (!p->runs || m->round != p->round || p->ended || p->stop_signo)
         return;
     text_init(&t, buf, sizeof buf);
-    verdict_cause_line(&t, &m->failure);
+    if (m->failure.kind == FAILURE_NONE)
+        text_add(&t, "%s", m->failure.text);
+    else
+        verdict_cause_line(&t, &m->failure);
     text_add(&t, "; stopping all workers");
     if (m->delay_ms > 0) {
         text_add(&t, ", next round in ");

@@ -15,6 +15,9 @@ static void give_up(struct pod *p, uint64_t now_ms)
     const char *why = p->link_error[0] ? p->link_error : "no answer";
 
     f.kind = p->was_admitted ? FAILURE_LOST : FAILURE_AGENT;
+    f.node_rank = p->was_admitted ? 0 : p->cfg.node_rank;
+    (void)text_copy(f.host, sizeof f.host,
+                    p->was_admitted ? "" : p->cfg.host);
     f.round = p->round;
     if (p->was_admitted)
         (void)snprintf(f.text, sizeof f.text,

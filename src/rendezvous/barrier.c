@@ -324,6 +324,7 @@ static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (b->cfg.restart_always && b->n_restarts < b->cfg.max_restarts) {
         f = bar_fault(b, 0, "all workers ended with 0 and the policy is "
                             "'always'");
+        f.kind = FAILURE_NONE;
         bar_worker_failed(b, now_ms, &f);
     } else {
         bar_finish(b, now_ms, 0, NULL);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "rendezvous/peer_parts.h"
+#include "rendezvous/port.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -288,6 +289,7 @@ int peers_listen(struct peers *p, unsigned port, struct err *e)
 {
     struct sockaddr_in6 a6;
     struct sockaddr_in a4;
+    char who[128];
     int r;
 
     (void)uv_ip6_addr("::", (int)port, &a6);
@@ -302,6 +304,13 @@ int peers_listen(struct peers *p, unsigned port, struct err *e)
         (void)uv_tcp_init(p->loop, &p->listener);
         p->listener.data = p;
         r = listen_on(p, (const struct sockaddr *)&a4);
+    }
+    if (r == UV_EADDRINUSE) {
+        port_holder(port, who, sizeof who);
+        return err_set(e, ERR_RESOURCE,
+                       "--barrier-port %u is taken%s%s: give the job another "
+                       "one, the same on all pods", port,
+                       who[0] ? " by " : "", who);
     }
     if (r != 0)
         return err_set(e, ERR_RESOURCE, "listen on barrier port %u: %s", port,

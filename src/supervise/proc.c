@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#define PROC_LIST_MAX 8192 /* Beyond, the next look finds the rest. */
 #define ENVIRON_MAX (256 * 1024) /* Read in pieces; beyond: "cannot say". */
 
 struct stat_line {
@@ -47,8 +48,8 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
     if (read_file(path, buf, sizeof buf) <= 0)
         return false;
     s = strrchr(buf, ')'); /* The name before it may hold anything. */
-    if (!s || sscanf(s, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %*s %*s %*s %*s %llu",
+    if (!s || sscanf(s, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s "
+                        "%*s %*s %*s %*s %*s %*s %*s %llu",
                      &ret->state, &ppid, &group, &session, &start) != 5)
         return false;
     ret->ppid = ppid;
@@ -101,49 +102,85 @@ static bool in_list(const pid_t *list, unsigned n, pid_t pid)
     return false;
 }
 
-static bool is_left(const struct proc_query *q, pid_t pid)
-{
-    struct stat_line st;
+/* A process that may be ours, or have a parent that is. */
+struct entry {
+    pid_t pid, ppid, group;
+    bool ours;
+};
 
-    if (pid == q->self || in_list(q->skip, q->n_skip, pid) ||
-        !read_stat(pid, &st) || st.state == 'Z' || st.state == 'X' ||
-        in_list(q->groups, q->n_groups, st.group))
-        return false;
-    if (in_list(q->sessions, q->n_sessions, st.session))
+static bool is_ours(const struct proc_query *q, pid_t pid,
+                    const struct stat_line *st)
+{
+    if (in_list(q->sessions, q->n_sessions, st->session))
         return true;
     switch (ask_environ(pid, q->cookie)) {
     case SAYS_OURS:
         return true;
     case SAYS_NOTHING:
-        return q->self > 0 && st.ppid == q->self && st.start >= q->since;
+        return q->self > 0 && st->ppid == q->self && st->start >= q->since;
     case SAYS_OTHER:
         break;
     }
     return false;
 }
 
-unsigned proc_signal_left(const struct proc_query *q, int signo,
-                          pid_t *ret_pid)
+static unsigned list_processes(const struct proc_query *q,
+                               struct entry *list, unsigned max)
 {
     DIR *d = opendir("/proc");
     const struct dirent *ent;
+    struct stat_line st;
     unsigned n = 0;
 
-    if (!d)
-        return 0;
-    while ((ent = readdir(d)) != NULL) {
+    while (d && n < max && (ent = readdir(d)) != NULL) {
         pid_t pid = (pid_t)strtol(ent->d_name, NULL, 10);
 
-        if (pid <= 0 || !is_left(q, pid))
+        if (pid <= 0 || pid == q->self || in_list(q->skip, q->n_skip, pid) ||
+            !read_stat(pid, &st) || st.state == 'Z' || st.state == 'X')
+            continue;
+        list[n++] = (struct entry){.pid = pid,
+                                   .ppid = st.ppid,
+                                   .group = st.group,
+                                   .ours = is_ours(q, pid, &st)};
+    }
+    if (d)
+        (void)closedir(d);
+    return n;
+}
+
+/* A child of one of ours is ours, whatever its environment says. */
+static void add_children(struct entry *list, unsigned n)
+{
+    bool more = true;
+
+    while (more) {
+        more = false;
+        for (unsigned i = 0; i < n; i++)
+            for (unsigned j = 0; !list[i].ours && j < n; j++)
+                if (list[j].ours && list[j].pid == list[i].ppid)
+                    more = list[i].ours = true;
+    }
+}
+
+unsigned proc_signal_left(const struct proc_query *q, int signo,
+                          pid_t *ret_pid)
+{
+    struct entry list[PROC_LIST_MAX];
+    unsigned all = list_processes(q, list, PROC_LIST_MAX), n = 0;
+
+    add_children(list, all);
+    for (unsigned i = 0; i < all; i++) {
+        const struct entry *p = &list[i];
+
+        if (!p->ours || in_list(q->groups, q->n_groups, p->group))
             continue;
         n++;
-        *ret_pid = pid;
+        *ret_pid = p->pid;
         if (signo > 0)
-            (void)kill(pid, signo);
+            (void)kill(p->pid, signo);
         if (signo == SIGTERM)
-            (void)kill(pid, SIGCONT); /* A stopped one must see it. */
+            (void)kill(p->pid, SIGCONT); /* A stopped one must see it. */
     }
-    (void)closedir(d);
     return n;
 }
 
