@@ -241,6 +241,18 @@ static void act_link_close(void *c, bool abort)
     }
 }
 
+static void cut(struct world *w, uint32_t pod)
+{
+    uint32_t link = w->pods[pod].link;
+
+    if (!link)
+        return;
+    say(w, "the connection of pod %u is cut", pod);
+    w->history.n_cuts++;
+    (void)plan_net(w, link, EV_FIN_POD);
+    (void)plan_net(w, link, EV_FIN_ZERO);
+}
+
 /* Pod 0's connection with this number; 0 for none. */
 static uint32_t link_of_conn(const struct world *w, uint32_t conn)
 {
@@ -258,6 +270,9 @@ static void act_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
 
     if (!link)
         return;
+    /* A cut just before a frame that matters, so that it is lost. */
+    if (!x->w->quiet_job && m->kind != WIRE_PING && chance(x->w, 2))
+        cut(x->w, x->w->links[link].pod);
     e = plan_net(x->w, link, EV_TO_POD);
     e->len = (uint16_t)wire_encode(m, e->frame);
 }
@@ -458,18 +473,6 @@ static void happen_on_net(struct world *w, const struct event *e)
         p->link = 0;
         pod_link_down(&p->pod, w->now, "closed");
     }
-}
-
-static void cut(struct world *w, uint32_t pod)
-{
-    uint32_t link = w->pods[pod].link;
-
-    if (!link)
-        return;
-    say(w, "the connection of pod %u is cut", pod);
-    w->history.n_cuts++;
-    (void)plan_net(w, link, EV_FIN_POD);
-    (void)plan_net(w, link, EV_FIN_ZERO);
 }
 
 static void happen(struct world *w, const struct event *e)
