@@ -112,7 +112,7 @@ $(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 $(O)/tests/%: tests/unit/%.c $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(compile) -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
+	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
 	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libagent.a $(shared_libs) \
 	    -lcmocka -lm
 $(O)/tests/%: tests/lib/%.c
@@ -149,9 +149,13 @@ $(O)/completions/_agent: $(O)/agent
 # runs everything but what needs PyTorch (`make check-torch`).
 check: deps
 	$(Q)$(MAKE) --no-print-directory check-built
-check-built: all check-units check-sim check-system check-tree
+# Built side by side, run one after the other; a failure does not hide others.
+check-built: all unit-programs $(tool_bin)
+	$(Q)rm -rf $(O)/results
+	$(Q)TEST_KEEP_GOING=1 $(MAKE) -j1 --no-print-directory check-units \
+	    check-sim check-system check-tree
 	$(Q)tests/run --summary $(O)/results
-units: $(unit_bin) $(O)/sim
+unit-programs: $(unit_bin) $(O)/sim
 check-units: $(unit_bin)
 	$(Q)tests/run -o $(O)/results units $(unit_bin)
 check-sim: $(O)/sim
@@ -177,8 +181,8 @@ deps:
 	$(Q)scripts/deps
 ci:
 	$(Q)bash .ci/run
-.PHONY: check check-built units check-units check-sim check-system check-tree \
-    check-torch demo soak deps ci
+.PHONY: check check-built unit-programs check-units check-sim check-system \
+    check-tree check-torch demo soak deps ci
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)
@@ -217,4 +221,4 @@ distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
 -include $(agent_obj:.o=.d) $(ddp_obj:.o=.d) $(sim_obj:.o=.d) \
-    $(digits_obj:.o=.d)
+    $(digits_obj:.o=.d) $(unit_bin:=.d)
