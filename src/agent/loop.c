@@ -332,10 +332,14 @@ static int loop_open(struct loop *l, struct err *e)
 {
     struct pod_config cfg;
     struct pod_out out = actions;
+    struct sigaction hup;
     sigset_t all;
     int r;
 
     sigfillset(&all);
+    /* Under nohup the end of the session is no reason to stop. */
+    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN)
+        (void)sigdelset(&all, SIGHUP);
     l->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     l->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->stdin_fd = child_open_stdin();

@@ -74,17 +74,26 @@ int loop_workers_new(struct loop *l, struct err *e)
     return 0;
 }
 
+/* Memory first: making folders on a disk can take longer than all the rest of
+ * a start. */
+static void make_error_root(struct loop *l)
+{
+    static const char *const roots[] = {"/dev/shm", "/tmp"};
+
+    for (unsigned i = 0; i < 2 && !l->error_dir[0]; i++) {
+        (void)snprintf(l->error_dir, sizeof l->error_dir,
+                       "%s/agent-errors-XXXXXX", roots[i]);
+        if (!mkdtemp(l->error_dir))
+            l->error_dir[0] = '\0';
+    }
+}
+
 /* The folder for TORCHELASTIC_ERROR_FILE is nice to have, not a must. */
 static void make_error_dirs(struct loop *l, uint32_t round)
 {
     char path[128];
 
-    if (!l->error_dir[0]) {
-        (void)text_copy(l->error_dir, sizeof l->error_dir,
-                        "/tmp/agent-errors-XXXXXX");
-        if (!mkdtemp(l->error_dir))
-            l->error_dir[0] = '\0';
-    }
+    make_error_root(l);
     if (!l->error_dir[0])
         return;
     loop_forget_errors(l);

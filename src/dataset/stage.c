@@ -212,10 +212,13 @@ static int make(const struct stage_set *s, bool reverify,
         return rc;
     }
     rc = look(s, reverify, true, ret->note, e);
+    if (rc == 0)
+        return build_stage(s, e);
     if (rc < 0)
         return rc;
-    ret->reused = rc == 1;
-    return ret->reused ? 0 : build_stage(s, e);
+    (void)tree_remove(s->root.fd, s->part); /* See sweep(). */
+    ret->reused = true;
+    return 0;
 }
 
 static int into_stage(const struct stage_request *req,

@@ -42,6 +42,9 @@ struct ddp_boot {
 int ddp_boot_gather(struct ddp_boot *b);
 int ddp_boot_join(struct ddp_boot *b);
 
+/* Listen where the others look for rank 0; waits while the port is held. */
+int ddp_boot_listen(struct ddp_boot *b, int *ret_fd, struct ddp_addr *ret_at);
+
 /* The rest: the ring. On success *ret is the caller's. */
 int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret);
 

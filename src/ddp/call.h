@@ -10,7 +10,6 @@ struct ddp_side {
     struct ddp_ahead *ahead;
     bool has_call;  /* Its CALL frame is in and fits. */
     bool is_gone;   /* Its connection ended; nothing more can come. */
-    bool said_bye;  /* It has left by ddp_free. */
     uint64_t heard; /* When something came from it, or the call began. */
     int waits_for;  /* The silent rank that it waits for, or -1. */
 };

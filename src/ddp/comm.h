@@ -18,10 +18,12 @@
 
 #define DDP_SCRATCH (128 * 1024) /* Bytes taken off the wire at a time. */
 
-/* A neighbour may be one call ahead: its CALL frame for the next call. */
+/* What a neighbour said during one call that is about the next one, as it
+ * may be one call ahead. */
 struct ddp_ahead {
-    bool is_set;
+    bool has_call;
     struct ddp_frame call;
+    bool said_bye; /* It has left by ddp_free. */
 };
 
 struct ddp_comm {

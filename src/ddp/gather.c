@@ -14,65 +14,20 @@
 /* Connections that have not said HELLO yet; the oldest makes room. */
 #define GUESTS_MAX 64
 #define GUEST_MS 5000
-#define RETRY_MS 100
 #define TICK_MS 1000
+#define LINGER_MS 2000 /* After a failure, for those who come late. */
 
 struct gather {
     struct ddp_boot *b;
     int fd;
     struct ddp_addr at; /* Where fd listens. */
     unsigned n_here, n_guests;
+    bool has_failed; /* Late guests are only told so, and count as here. */
     uint64_t next_tick;
     char note[DDP_FRAME_TEXT_MAX]; /* The last one who was refused. */
     struct ddp_conn guests[GUESTS_MAX];
     struct pollfd fds[]; /* Listener, guests, b->conns. */
 };
-
-/* Listen at one port: where MASTER_ADDR says if that is an address of this
- * machine, else everywhere: a name need not resolve here, and a service or
- * NAT address is none of ours. */
-static int listen_port(const struct ddp_conf *conf, uint16_t port)
-{
-    struct ddp_addr at;
-    int fd = -EADDRNOTAVAIL;
-
-    if (ddp_addr_literal(conf->host, port, &at))
-        fd = ddp_socket_listen(&at, SOMAXCONN);
-    return fd == -EADDRNOTAVAIL ? ddp_socket_listen_any(port, SOMAXCONN) : fd;
-}
-
-/* An old rank 0 may be dying on the port: wait for it. */
-static int gather_listen(struct gather *g)
-{
-    const struct ddp_conf *conf = g->b->conf;
-    int fd = -EADDRINUSE;
-
-    for (;;) {
-        uint64_t now = ddp_now();
-
-        for (unsigned i = 0; i < conf->n_ports && fd == -EADDRINUSE; i++)
-            fd = listen_port(conf, (uint16_t)(conf->port + i));
-        if (fd != -EADDRINUSE || now >= g->b->deadline)
-            break;
-        (void)poll(NULL, 0, ddp_until(now, g->b->deadline, RETRY_MS));
-    }
-    if (fd >= 0) {
-        g->fd = fd;
-        (void)ddp_addr_local(fd, &g->at);
-        return 0;
-    }
-    if (fd != -EADDRINUSE)
-        return ddp_boot_fail(g->b, DDP_ESYSTEM, -1,
-                             "cannot listen on %s port %u: %s", conf->host,
-                             (unsigned)conf->port, strerror(-fd));
-    return ddp_boot_fail(g->b, DDP_ESYSTEM, -1,
-                         "cannot listen on %s port %u%s: another program or "
-                         "another rank 0 holds it (waited %.1f s); see "
-                         "`ss -ltnp`, or choose another MASTER_PORT",
-                         conf->host, (unsigned)conf->port,
-                         conf->n_ports > 1 ? " and the 7 above" : "",
-                         (double)conf->timeout_ms / 1000);
-}
 
 static void guest_drop(struct gather *g, unsigned i)
 {
@@ -107,12 +62,17 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
     enum ddp_hello_verdict verdict = ddp_hello_check(g->b->conf, f, why);
     struct ddp_conn *c;
 
+    if (verdict != DDP_HELLO_OTHER && g->has_failed) {
+        refuse(g, i, g->b->err->code, false, g->b->err->text);
+        g->n_here++;
+        return 0;
+    }
     if (verdict == DDP_HELLO_OTHER || verdict == DDP_HELLO_FATAL) {
         refuse(g, i, DDP_EMISMATCH, verdict == DDP_HELLO_OTHER, why);
-        return verdict == DDP_HELLO_OTHER
-                   ? 0
-                   : ddp_boot_fail(g->b, DDP_EMISMATCH, (int)f->rank, "%s",
-                                   why);
+        if (verdict == DDP_HELLO_OTHER)
+            return 0;
+        g->n_here++; /* It knows. */
+        return ddp_boot_fail(g->b, DDP_EMISMATCH, (int)f->rank, "%s", why);
     }
     if (verdict == DDP_HELLO_FITS && g->b->conns[f->rank - 1].fd >= 0) {
         (void)snprintf(why, sizeof why, "RANK is %u on two processes",
@@ -261,6 +221,22 @@ static int gather_turn(struct gather *g)
     return 0;
 }
 
+/* The job has failed early: others may still be on their way, and would
+ * knock until their deadline. */
+static void gather_linger(struct gather *g)
+{
+    uint64_t until = ddp_now() + LINGER_MS;
+
+    g->has_failed = true;
+    for (unsigned i = 0; i < g->b->n_conns; i++)
+        ddp_conn_close(&g->b->conns[i]); /* They have been told. */
+    if (until > g->b->deadline)
+        until = g->b->deadline;
+    g->b->deadline = until;
+    while (g->n_here < g->b->n_conns && ddp_now() < until)
+        (void)gather_turn(g);
+}
+
 /* All are here: listen for rank size - 1 on the address that it came to, and
  * tell everybody where the next one listens. */
 static int gather_deal(struct gather *g)
@@ -300,12 +276,14 @@ int ddp_boot_gather(struct ddp_boot *b)
         return ddp_boot_fail(b, DDP_ENOMEM, -1, "out of memory");
     g->b = b;
     g->fd = -1;
-    rc = gather_listen(g);
+    rc = ddp_boot_listen(b, &g->fd, &g->at);
     while (!rc && g->n_here < b->n_conns) {
         rc = gather_turn(g);
         if (!rc && g->n_here < b->n_conns && ddp_now() >= b->deadline)
             rc = gather_late(g);
     }
+    if (rc && g->fd >= 0)
+        gather_linger(g);
     ddp_socket_close(&g->fd);
     while (g->n_guests > 0)
         guest_drop(g, 0);

@@ -56,7 +56,7 @@ static int fail_lost(struct ddp_call *x, const struct ddp_side *s)
     char why[160];
     int error = s->conn->error;
 
-    if (s->said_bye)
+    if (s->ahead->said_bye)
         (void)snprintf(why, sizeof why, "rank %d has left the job",
                        s->conn->rank);
     else
@@ -149,20 +149,20 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
     if (f->kind == DDP_FAULT)
         return fail_by_frame(x, f);
     if (f->kind == DDP_BYE) {
-        s->said_bye = true;
+        s->ahead->said_bye = true;
         return 0;
     }
     if (f->kind == DDP_CALL && !s->has_call)
         return check_call(x, s, f);
-    if (f->kind == DDP_CALL && !s->ahead->is_set) {
-        s->ahead->is_set = true;
+    if (f->kind == DDP_CALL && !s->ahead->has_call) {
+        s->ahead->has_call = true;
         s->ahead->call = *f;
         return 0;
     }
     if (f->kind != DDP_PING)
         return fail(x, DDP_EPEER, s->conn->rank, "a frame that has no place "
                     "here came from a neighbour");
-    if (s->has_call && !s->ahead->is_set)
+    if (s->has_call && !s->ahead->has_call)
         s->waits_for = (int)f->peer; /* Else it is about another call. */
     return 0;
 }
@@ -186,7 +186,7 @@ static int hear(struct ddp_call *x, struct ddp_side *s, uint64_t now)
     if (got == DDP_GOT_EOF)
         s->is_gone = true;
     /* One that has finished this call may go; its elements are on the way. */
-    if ((s->said_bye || s->is_gone) &&
+    if ((s->ahead->said_bye || s->is_gone) &&
         (!s->has_call || s == x->lost || (s == &x->next && needs(x, s))))
         return fail_lost(x, s);
     return 0;
@@ -293,9 +293,9 @@ static int begin(struct ddp_call *x)
     (void)ddp_conn_put(x->prev.conn, &x->mine); /* What fails here is told */
     (void)ddp_conn_put(x->next.conn, &x->mine); /* by the next read.       */
     for (unsigned i = 0; i < 2 && !rc; i++) {
-        if (sides[i]->ahead->is_set)
+        if (sides[i]->ahead->has_call)
             rc = check_call(x, sides[i], &sides[i]->ahead->call);
-        sides[i]->ahead->is_set = false;
+        sides[i]->ahead->has_call = false;
         if (!rc)
             rc = hear(x, sides[i], x->began);
     }

@@ -75,6 +75,13 @@ kill -TERM $bg
 wait $bg
 is "no new start while stopping" "$? $(grep -c born "$T/out")" '143 2'
 
+start nohup "$agent" -- sh -c 'echo ready
+    while [ ! -e '"$T"'/hup ]; do sleep .05; done'
+kill -HUP $bg
+touch "$T/hup"
+wait $bg
+is "under nohup HUP is no stop" "$?" 0
+
 # Signals that are passed on.
 start "$agent" -- sh -c 'trap "echo got usr1; exit 0" USR1; echo ready
     while :; do sleep .05; done'
