@@ -11,7 +11,7 @@ as_init() { timeout -k 5 60 unshare -pf --mount-proc "$agent" "$@" \
     >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 run() { timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 # A run in the background; its pid in $bg. Wait for `ready` in its output.
-start() { "$@" >"$T/out" 2>"$T/err" </dev/null & bg=$!
+start() { rm -f "$T/out"; "$@" >"$T/out" 2>"$T/err" </dev/null & bg=$!
     until_true 20 grep -q ready "$T/out" || cat "$T/err"; }
 # Where nothing lives with this word in its command line.
 none_lives() { ! pgrep -f "$1" >/dev/null; }
