@@ -52,7 +52,7 @@ static int read_hash(struct reader *r, const char *key, enum digest_kind kind,
     free(hex);
     if (!good)
         return reader_fail(r, at, "'%s' must be %zu hex digits", key,
-                       2 * digest_size(kind));
+                           2 * digest_size(kind));
     return 0;
 }
 
@@ -75,10 +75,10 @@ static int read_unpack(struct reader *r, enum manifest_unpack *ret)
     for (size_t i = 0; rc && i < sizeof later / sizeof later[0]; i++)
         if (strcmp(word, later[i]) == 0)
             rc = reader_fail(r, at,
-                         "'unpack' %s is not in this version, which has none "
-                         "and gzip: unpack the archive before the manifest is "
-                         "made",
-                         later[i]);
+                             "'unpack' %s is not in this version, which has "
+                             "none and gzip: unpack the archive before the "
+                             "manifest is made",
+                             later[i]);
     free(word);
     return rc;
 }
@@ -123,7 +123,7 @@ static int read_path(struct reader *r, struct draft *d)
     why = path_fault(d->entry.path);
     if (why)
         return reader_fail(r, d->path_at, "path '%s' is refused: %s",
-                       path_show(&p, NULL, d->entry.path), why);
+                           path_show(&p, NULL, d->entry.path), why);
     return 0;
 }
 
@@ -154,8 +154,9 @@ static int read_entry_value(struct reader *r, struct draft *d, unsigned key)
         break;
     }
     if (d->seen & ((1u << KEY_UNPACK) - (1u << KEY_HASH)) & ~(1u << key))
-        return reader_fail(r, r->pos, "a second hash of one file: keep one of "
-                                  "sha256, sha512, sha1, md5");
+        return reader_fail(r, r->pos,
+                           "a second hash of one file: keep one of sha256, "
+                           "sha512, sha1, md5");
     entry->hash_kind = (enum digest_kind)(key - KEY_HASH);
     return read_hash(r, entry_keys[key], entry->hash_kind, entry->hash);
 }
@@ -165,22 +166,21 @@ static int check_entry(struct reader *r, struct draft *d, size_t at)
 {
     const struct manifest_entry *entry = &d->entry;
     struct path_shown p;
-    const char *shown;
+    const char *why = NULL;
 
     if (!(d->seen & 1u << KEY_PATH))
         return reader_fail(r, at, "an entry without 'path'");
-    shown = path_show(&p, NULL, entry->path);
     if (!(d->seen & 1u << KEY_SIZE))
-        return reader_fail(r, at, "'%s' has no 'size'", shown);
-    if (!(d->seen & ((1u << KEY_UNPACK) - (1u << KEY_HASH))))
-        return reader_fail(r, at, "'%s' has none of sha256, sha512, sha1, md5",
-                       shown);
-    if (entry->unpack == UNPACK_NONE &&
-        (entry->has_unpacked_size || entry->has_unpacked_sha256))
-        return reader_fail(r, at,
-                       "'%s' has an unpacked size or hash, but no 'unpack'",
-                       shown);
-    return 0;
+        why = "no 'size'";
+    else if (!(d->seen & ((1u << KEY_UNPACK) - (1u << KEY_HASH))))
+        why = "none of sha256, sha512, sha1, md5";
+    else if (entry->unpack == UNPACK_NONE &&
+             (entry->has_unpacked_size || entry->has_unpacked_sha256))
+        why = "an unpacked size or hash, but no 'unpack'";
+    if (!why)
+        return 0;
+    return reader_fail(r, at, "'%s' has %s", path_show(&p, NULL, entry->path),
+                       why);
 }
 
 static int add_entry(struct reader *r, struct draft *d)
@@ -205,9 +205,10 @@ static int add_entry(struct reader *r, struct draft *d)
         return reader_fail(r, d->path_at, "a path to unpack must end with .gz");
     entry->out_path = out;
     why = path_fault(out);
-    return why ? reader_fail(r, d->path_at,
-                         "the path without .gz is refused: %s", why)
-               : 0;
+    if (!why)
+        return 0;
+    return reader_fail(r, d->path_at, "the path without .gz is refused: %s",
+                       why);
 }
 
 static int read_entry(struct reader *r)
@@ -251,9 +252,11 @@ static int read_version(struct reader *r)
         return -r->e->code;
     one = json_is_integer(v) && json_integer_value(v) == 1;
     json_decref(v);
-    return one ? 0
-               : reader_fail(r, at, "'manifest' must be 1, the only version of "
-                                "the format that is read");
+    if (one)
+        return 0;
+    return reader_fail(r, at,
+                       "'manifest' must be 1, the only version of the format "
+                       "that is read");
 }
 
 static int read_name(struct reader *r)
@@ -282,8 +285,9 @@ static int read_top(struct reader *r)
     int rc;
 
     if (reader_peek(r) != '{')
-        return reader_fail(r, r->pos, "no JSON object: only JSON manifests are "
-                                  "read in this version");
+        return reader_fail(r, r->pos,
+                           "no JSON object: only JSON manifests are read in "
+                           "this version");
     r->pos++;
     while ((rc = reader_key(r, &first, top_keys, N_TOP_KEYS, &seen,
                             &key)) > 0) {
