@@ -1,6 +1,7 @@
 /* stager: see stager.h. */
 #include "dataset/stager.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "dataset/digest.h"
@@ -56,6 +57,7 @@ stager_main(const struct stage_request *req, unsigned n, int fd)
     static struct stager_line l; /* Large; one thread, one use. */
     struct channel c = {.fd = fd, .n = n, .said = 101};
 
+    log_set_sink(NULL, NULL); /* The parent's queue is not ours. */
     for (unsigned i = 0; i < n; i++) {
         c.index = i;
         l.index = i;
@@ -66,6 +68,8 @@ stager_main(const struct stage_request *req, unsigned n, int fd)
             say(&c, &l);
             _exit(l.err.code);
         }
+        if (l.set.note[0])
+            log_warning("%s", l.set.note);
         say(&c, &l);
     }
     _exit(0);
