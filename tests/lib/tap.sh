@@ -17,10 +17,12 @@ done
 
 tap_end()
 {
+    local status=$? # Of the script, where it ended early.
+
     rm -rf "$T"
     echo "1..$tap_n"
-    [ $tap_failed -eq 0 ]
-    exit
+    [ $tap_failed -eq 0 ] || status=1
+    exit $status
 }
 trap tap_end EXIT
 
