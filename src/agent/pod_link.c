@@ -186,7 +186,9 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     char buf[2 * WIRE_TEXT_MAX];
     struct text t;
 
-    if (!p->runs || m->round != p->round || p->ended || p->stop_signo)
+    /* Of the round that runs, or that just ended here by its own failure. */
+    if (p->n_rounds == 0 || m->round != p->at.round || p->ended ||
+        p->stop_signo)
         return;
     text_init(&t, buf, sizeof buf);
     if (m->failure.kind == FAILURE_NONE)
@@ -202,7 +204,8 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->cause = m->failure;
     if (p->failure.kind == FAILURE_WORKER)
         p->failure.kind = FAILURE_NONE; /* Heard: need not be told again. */
-    pod_stop_workers(p, now_ms);
+    if (p->runs)
+        pod_stop_workers(p, now_ms);
 }
 
 static void on_refuse(struct pod *p, uint64_t now_ms,

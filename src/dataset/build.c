@@ -204,17 +204,17 @@ static int open_part(struct build *b, struct err *e)
     return 0;
 }
 
-int build_stage(const struct stage_set *s, struct err *e)
+int build_stage(const struct stage_set *set, struct err *e)
 {
+    struct stage_set with_need = *set, *s = &with_need;
     struct build b = {.s = s, .part = {.fd = -1, .shown = b.shown},
                       .sync_each = s->m->n_outputs <= FSYNC_FILES_MAX};
-    struct space root = s->root;
     int rc = tree_remove(s->root.fd, s->part);
 
+    s->root.need = b.part.need = bytes_needed(s);
     if (rc)
         return space_fault(&s->root, "remove the left-over", s->part, -rc, e);
-    root.need = b.part.need = bytes_needed(s);
-    rc = space_check(&root, e);
+    rc = space_check(&s->root, e);
     if (rc)
         return rc;
     (void)snprintf(b.shown, sizeof b.shown, "%s/%s", s->root.shown, s->part);

@@ -9,6 +9,6 @@
  * marker and rename the folder to its final name; what lies there is replaced
  * in one step where the file system can. The lock must be held. A part folder
  * that a killed stager left is removed first; a fault leaves none. */
-int build_stage(const struct stage_set *s, struct err *e);
+int build_stage(const struct stage_set *set, struct err *e);
 
 #endif

@@ -39,8 +39,10 @@ static int full(const struct space *s, const char *what, const char *shown,
                        shown, strerror(error), s->need);
     return err_set(e, ERR_RESOURCE,
                    "%s '%s': %s: the set needs %" PRIu64 " bytes, %" PRIu64
-                   " are free: make room, or give another --stage",
-                   what, shown, strerror(error), s->need, n);
+                   " are free: %s, or give another --stage",
+                   what, shown, strerror(error), s->need, n,
+                   error == EIO ? "look at the disk or the mount"
+                                : "make room");
 }
 
 int space_fault(const struct space *s, const char *what, const char *path,

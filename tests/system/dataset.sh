@@ -113,6 +113,8 @@ for u in 077 002; do
 done
 
 # --- what is wrong, and how it ends --------------------------------------
+stage_is_empty() { clean && [ -z "$(ls "$stage" 2>/dev/null)" ]; }
+
 # bad NAME STATUS REGEX COMMAND: COMMAND spoils a fresh source.
 bad()
 {
@@ -123,14 +125,14 @@ bad()
     has "... and says what" "$T/err" "^agent: error: .*$3"
     is "... in one line" "$(wc -l <"$T/err")" 1
     is "... with nothing on stdout" "$(cat "$T/out")" ""
-    ok "... and nothing in the stage" eval \
-        'clean && [ -z "$(ls "$stage" 2>/dev/null)" ]'
+    ok "... and nothing in the stage" stage_is_empty
     run "$agent" verify "$m" "$src"
     is "... and verify ends with $2" "$rc" "$2"
 }
-bad "flipped byte" 65 "sub/b' has sha256 [0-9a-f]{64}, the manifest says [0-9a-f]{64}" \
+hash='[0-9a-f]{64}'
+bad "flipped byte" 65 "sub/b' has sha256 $hash, the manifest says $hash" \
     'printf X | dd of=sub/b bs=1 seek=99 conv=notrunc status=none'
-bad "flipped byte in gzip data" 65 "sub/c.gz' has sha256 [0-9a-f]{64}, " \
+bad "flipped byte in gzip data" 65 "sub/c.gz' has sha256 $hash, " \
     'printf X | dd of=sub/c.gz bs=1 seek=99 conv=notrunc status=none'
 bad "short file" 65 "a' has 3 bytes, the manifest says 4" 'truncate -s 3 a'
 bad "missing file" 66 "sub/b' is missing" 'rm sub/b'
@@ -289,7 +291,7 @@ if alone true; then
         ls -A "$stage" >"$T/left"'
     is "full in the middle of the copy: 202" "$(cat "$T/rc")" 202
     has "... with path, needed and free bytes" "$T/err" \
-        "write '.*part/z': No space left on device: the set needs [0-9]+ bytes, [0-9]+ are free"
+        "write '.*part/z': No space left .*: the set needs [0-9]+ bytes, [0-9]+ are"
     hasnt "... and nothing is left" "$T/left" 'part|full@[0-9a-f]*$'
 
     fresh
@@ -325,19 +327,19 @@ else
 fi
 
 # The rename of a folder from a lower layer cannot be an exchange.
+mkdir "$T/up" "$T/work" "$T/low"
+over="lowerdir=$T/low,upperdir=$T/up/u,workdir=$T/up/w"
+[ "$(id -u)" -eq 0 ] || over+=,userxattr
+export over
 # shellcheck disable=SC2016
-if alone 'mkdir -p "$T/up" "$T/work" "$T/low" && mount -t tmpfs none "$T/up" &&
-    mkdir "$T/up/u" "$T/up/w" && mount -t overlay -o \
-    "lowerdir=$T/low,upperdir=$T/up/u,workdir=$T/up/w" none "$T/work"' \
-    2>/dev/null; then
+if alone 'mount -t tmpfs none "$T/up" && mkdir "$T/up/u" "$T/up/w" &&
+    mount -t overlay -o "$over" none "$T/work"' 2>/dev/null; then
     fresh
     stage="$T/low" stage
     echo damaged >"$(cat "$T/out")/a"
     # shellcheck disable=SC2016
     alone 'mount -t tmpfs none "$T/up" && mkdir "$T/up/u" "$T/up/w" &&
-        mount -t overlay -o \
-        "lowerdir=$T/low,upperdir=$T/up/u,workdir=$T/up/w" none "$T/work" ||
-            exit
+        mount -t overlay -o "$over" none "$T/work" || exit
         dir=$("$agent" stage --dataset "$m" --source "$src" \
             --stage "$T/work" 2>"$T/err") || exit
         cmp "$src/a" "$dir/a" || exit
@@ -349,48 +351,3 @@ if alone 'mkdir -p "$T/up" "$T/work" "$T/low" && mount -t tmpfs none "$T/up" &&
 else
     skip "a stage in a lower layer" "no overlay mounts"
 fi
-
-# --- agent manifest ------------------------------------------------------
-fresh
-cp "$m" "$T/first"
-run "$agent" manifest "$src" --unpack --name set
-is "a manifest is the same each time" "$(cat "$T/out")" "$(cat "$T/first")"
-run "$agent" manifest "$src" --unpack --name set -o "$src/m.json"
-is "-o in the folder itself: not listed" "$(cat "$src/m.json")" \
-    "$(cat "$T/first")"
-run "$agent" manifest "$src" --unpack --name set -o "$src/m.json"
-is "... also when it is there already" "$(cat "$src/m.json")" \
-    "$(cat "$T/first")"
-is "... with no temporary file left" "$(ls -A "$src" | xargs)" "a m.json sub"
-rm "$src/m.json"
-"$agent" manifest "$src" --unpack --name set >"$src/m.json"
-is "stdout in the folder itself: not listed" "$(cat "$src/m.json")" \
-    "$(cat "$T/first")"
-run "$agent" manifest "$src" -o /dev/null
-is "a device is written to, not replaced" "$rc $(stat -c %F /dev/null)" \
-    "0 character special file"
-rm "$src/m.json"
-gzip -dk "$src/sub/c.gz"
-run "$agent" manifest "$src" --unpack
-hasnt "--unpack leaves x.gz alone where x is there" "$T/out" unpack
-rm "$src/sub/c"
-touch "$src"/$'odd \\ name\nwith\rall' "$src/-" "$src/ä"
-run "$agent" manifest "$src" --format sha256sum -o "$T/sums"
-ok "sha256sum -c accepts the sums, odd names and all" \
-    sh -c "cd '$src' && sha256sum --strict -c '$T/sums'"
-run "$agent" manifest "$src" -o "$m"
-run "$agent" verify "$m" "$src"
-is "odd names go through JSON too" "$rc" 0
-stage
-ok "... and through a stage" diff -r -x .agent-stage "$src" "$(cat "$T/out")"
-stage
-has "... and its marker" "$T/err" 'already staged'
-mkfifo "$src/pipe"
-run "$agent" manifest "$src"
-is "a pipe cannot be listed: 65" "$rc" 65
-rm "$src/pipe"
-ln -s /etc/passwd "$src/link"
-run "$agent" manifest "$src"
-is "nor a link that leaves the folder: 65" "$rc" 65
-run "$agent" manifest "$T/none"
-is "a missing folder: 66" "$rc" 66
