@@ -38,10 +38,10 @@ static void guest_drop(struct gather *g, unsigned i)
 /* Say no to guest i. `retry`: it may belong to another attempt or job, so
  * that its own job may still come up elsewhere or later. */
 static void refuse(struct gather *g, unsigned i, int code, bool retry,
-                   const char *text)
+                   int peer, const char *text)
 {
     struct ddp_frame f = {.kind = DDP_REFUSE, .code = (uint32_t)-code,
-                          .retry = retry, .peer = UINT32_MAX};
+                          .retry = retry, .peer = (uint32_t)peer};
     struct ddp_addr from;
     char where[DDP_ADDR_TEXT] = "?";
 
@@ -63,12 +63,13 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
     struct ddp_conn *c;
 
     if (verdict != DDP_HELLO_OTHER && g->has_failed) {
-        refuse(g, i, g->b->err->code, false, g->b->err->text);
+        refuse(g, i, g->b->err->code, false, g->b->err->peer, g->b->err->text);
         g->n_here++;
         return 0;
     }
     if (verdict == DDP_HELLO_OTHER || verdict == DDP_HELLO_FATAL) {
-        refuse(g, i, DDP_EMISMATCH, verdict == DDP_HELLO_OTHER, why);
+        refuse(g, i, DDP_EMISMATCH, verdict == DDP_HELLO_OTHER, (int)f->rank,
+               why);
         if (verdict == DDP_HELLO_OTHER)
             return 0;
         g->n_here++; /* It knows. */
@@ -80,7 +81,7 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
         verdict = DDP_HELLO_CLAIMED;
     }
     if (verdict == DDP_HELLO_CLAIMED) {
-        refuse(g, i, DDP_EINVAL, false, why);
+        refuse(g, i, DDP_EINVAL, false, (int)f->rank, why);
         return 0;
     }
     c = &g->b->conns[f->rank - 1];
@@ -130,7 +131,7 @@ static int hear_guests(struct gather *g)
             (void)snprintf(why, sizeof why, "the protocol of libddp is %d on "
                            "rank 0 but %u there", DDP_FRAME_VERSION,
                            g->guests[i].version);
-            refuse(g, i, DDP_EMISMATCH, true, why);
+            refuse(g, i, DDP_EMISMATCH, true, -1, why);
         } else if (got != DDP_GOT_NONE ||
                    ddp_now() - g->guests[i].since > GUEST_MS) {
             guest_drop(g, i);

@@ -19,6 +19,7 @@
 #include <time.h>
 
 #define GUARD 0x5a
+#define LARGE 50000 /* From here on only the narrowest and the widest type. */
 
 static double now_ms(void)
 {
@@ -228,6 +229,9 @@ static int check_count(struct sums *s)
     if (!s->send || !s->recv || !s->want)
         return 1;
     for (size_t t = 0; t < sizeof kinds / sizeof kinds[0] && !rc; t++) {
+        if (s->count > LARGE && kinds[t].type != DDP_I8 &&
+            kinds[t].type != DDP_F64)
+            continue;
         for (int op = DDP_SUM; op <= DDP_AVG && !rc; op++)
             rc = check_reduce(s, &kinds[t], (enum ddp_op)op);
         if (!rc)
@@ -245,7 +249,7 @@ static int check_count(struct sums *s)
 
 static int sums(struct ddp_comm *c)
 {
-    static const size_t counts[] = {0, 1, 2, 3, 7, 64, 1001, 65537, 300007};
+    static const size_t counts[] = {0, 1, 2, 3, 7, 64, 1001, 20011, 150001};
     struct sums s = {.c = c, .rank = ddp_rank(c), .size = ddp_size(c)};
 
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {

@@ -1,0 +1,38 @@
+/* digits_model: pixels -> 32 rectified units -> softmax over ten digits. */
+#ifndef DIGITS_MODEL_H
+#define DIGITS_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define DIGITS_HIDDEN 32
+
+/* All parameters lie in one array, so that one all-reduce does for all. */
+struct model {
+    uint32_t pixels;
+    size_t n;     /* Parameters. */
+    float *param; /* Hidden weights and biases, output weights and biases. */
+    float *grad;  /* Alike: sums over the images of model_learn. */
+};
+
+/* Random start, the same for the same seed. -1: out of memory. */
+int model_new(struct model *m, uint32_t pixels, uint64_t seed);
+void model_free(struct model *m);
+
+/* Add an image's gradient to m->grad; returns its loss. */
+double model_learn(struct model *m, const uint8_t *image, unsigned label);
+
+/* The digit that the model sees. */
+unsigned model_classify(const struct model *m, const uint8_t *image);
+
+/* param -= rate * grad. */
+void model_step(struct model *m, float rate);
+
+/* FNV-1a, 64 bits; start with h = DIGITS_FNV. */
+#define DIGITS_FNV UINT64_C(0xcbf29ce484222325)
+uint64_t digits_fnv(uint64_t h, const void *data, size_t len);
+
+/* splitmix64: the next random number of a state. */
+uint64_t digits_random(uint64_t *state);
+
+#endif
