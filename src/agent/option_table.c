@@ -1,0 +1,362 @@
+/* option_table: see option_table.h. */
+#include "agent/option_table.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define AT(field) offsetof(struct options, field)
+#define ROW(of, n, t, init, text)                                              \
+    .name = n, .type = &opt_type_##t, .initial = init, .help = text,           \
+    .commands = of
+/* A promise of the interface that this version does not keep yet. */
+#define LATER(n)                                                               \
+    {.name = n, .type = &opt_type_later, .help = "Not in this version.",       \
+     .commands = OPT_RUN, .group = OPT_GROUP_OTHER, .later = true}
+#define LATER_FLAG(n)                                                          \
+    {.name = n, .type = &opt_type_later_flag, .help = "Not in this version.",  \
+     .commands = OPT_RUN, .group = OPT_GROUP_OTHER, .later = true}
+#define STAGED (OPT_RUN | OPT_STAGE)
+#define HOUR ((uint64_t)3600000)
+#define YEAR (8760 * HOUR)
+
+static const struct opt_row rows[] = {
+    {ROW(OPT_RUN, "nproc", nproc, NULL, "Workers in this pod."),
+     .none = "GPUs if any, else 1", .alias = "nproc-per-node",
+     .more = "\"auto\": the GPUs if any, else the usable CPUs (affinity and "
+             "the cgroup's quota). GPUs are counted from "
+             "CUDA_VISIBLE_DEVICES, NVIDIA_VISIBLE_DEVICES, /dev/nvidiaN and "
+             "/dev/kfd.",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "nnodes", nnodes, "1", "Pods in the job."),
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "node-rank", node_rank, "0",
+         "This pod's number; 0 coordinates."),
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "master-addr", host, "127.0.0.1",
+             "Host of node rank 0: its barrier and MASTER_ADDR."),
+     .at = AT(master_addr), .min = 1, .max = 253,
+     .more = "Must be given where --node-rank is not 0. The name may appear in "
+             "DNS late; on node rank 0 it need not resolve.",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "master-port", port, "29500", "The workers' MASTER_PORT."),
+     .at = AT(master_port), .given_at = AT(master_port_given),
+     .more = "A default that is busy on node rank 0 is replaced by a free one; "
+             "a busy one that was asked for is an error (202).",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "barrier-port", port, "29400",
+             "TCP port of node rank 0's barrier."),
+     .at = AT(barrier_port), .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "barrier-timeout", duration, "10m",
+             "All pods must arrive within this."),
+     .at = AT(barrier_timeout_ms), .min = 100, .max = YEAR,
+     .more = "A pod that stages its data and gets on is not late.",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "rejoin-timeout", duration, "5m",
+             "How long the job waits for a lost pod."),
+     .at = AT(rejoin_timeout_ms), .min = 100, .max = YEAR,
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "job-id", word, "none",
+             "Pods of different jobs never join; TORCHELASTIC_RUN_ID."),
+     .at = AT(job_id), .min = 1, .max = OPT_JOB_ID_MAX, .arg = "ID",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "role", word, "rank",
+         "ROLE_NAME, and {role} in the log prefix."),
+     .at = AT(role), .min = 1, .max = OPT_ROLE_MAX, .arg = "NAME",
+     .group = OPT_GROUP_JOB},
+
+    {ROW(STAGED, "dataset", paths, NULL,
+             "Verify this manifest's files before any worker starts."),
+     .at = AT(datasets), .count_at = AT(n_datasets), .arg = "MANIFEST",
+     .none = "no data set",
+     .more = "May be repeated; the variable holds a list with commas.",
+     .group = OPT_GROUP_DATA},
+    {ROW(STAGED, "source", paths, NULL, "Where the files are."),
+     .at = AT(sources), .count_at = AT(n_sources), .arg = "DIR",
+     .none = "the manifest's folder",
+     .more = "The n-th belongs to the n-th --dataset.",
+     .group = OPT_GROUP_DATA},
+    {ROW(STAGED, "stage", path, NULL,
+             "Copy and unpack into DIR/<name>@<digest16>/."),
+     .at = AT(stage), .arg = "DIR", .none = "verify in place",
+     .group = OPT_GROUP_DATA},
+    {ROW(STAGED, "reverify", flag, NULL,
+             "Hash again where a finished stage is found."),
+     .at = AT(reverify), .none = "off", .group = OPT_GROUP_DATA},
+
+    {ROW(OPT_RUN, "max-restarts", restarts, "3",
+             "Restarts of the job, all pods together."),
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "restart-policy", policy, "on-failure",
+             "When to restart: never, on-failure, always or exit-code."),
+     .more = "\"exit-code\": 1 to 127 are permanent, 128 to 255 are retried, "
+             "as in Kubeflow.",
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "restart-backoff", backoff, "1s:30s",
+             "Wait before a restart; doubles, with jitter."),
+     .max = 24 * HOUR, .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "restart-reset", duration, "10m",
+             "Health after which the back-off starts over."),
+     .at = AT(restart_reset_ms), .max = YEAR, .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "no-restart-on", codes, NULL,
+         "Exit codes that are permanent."),
+     .none = "126,127", .more = "126 and 127 always are.",
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "grace", duration, "25s", "From TERM to KILL."),
+     .at = AT(grace_ms), .max = 24 * HOUR,
+     .more = "One deadline for a whole stop: the workers and all that they "
+             "left behind. Kubernetes gives a pod 30 s in all.",
+     .group = OPT_GROUP_RESTART},
+
+    {ROW(OPT_RUN, "log-prefix", template, "[{role}{rank}] ",
+             "Before each line of a worker, or \"none\"."),
+     .at = AT(log_prefix), .max = OPT_PREFIX_MAX,
+     .more = "Macros: {rank} {local_rank} {world_size} {local_world_size} "
+             "{node_rank} {nnodes} {role} {master_addr} {master_port} "
+             "{attempt} {gpu}.",
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-timestamps", flag, NULL,
+             "RFC 3339, UTC, microseconds, before the prefix."),
+     .at = AT(log_timestamps), .none = "off", .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-format", log_format, "text", "How lines are written."),
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "termination-log", path, NULL,
+         "Where the verdict goes, too."),
+     .at = AT(termination_log), .none = "/dev/termination-log if it exists",
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_EVERY, "quiet", count, NULL,
+         "Less of agent's own lines; repeatable."),
+     .at = AT(quiet), .letter = 'q', .none = "0", .group = OPT_GROUP_OUTPUT,
+     .no_variable = true},
+    {ROW(OPT_EVERY, "verbose", count, NULL, "More of them; repeatable."),
+     .at = AT(verbose), .letter = 'v', .none = "0", .group = OPT_GROUP_OUTPUT,
+     .no_variable = true},
+
+    {.name = "output", .type = &opt_type_path, .at = AT(output), .letter = 'o',
+     .arg = "FILE", .help = "Where the manifest is written.",
+     .none = "stdout", .group = OPT_GROUP_MANIFEST, .no_variable = true,
+     .commands = OPT_MANIFEST},
+    {.name = "name", .type = &opt_type_component, .at = AT(name), .min = 1,
+     .max = 255, .help = "The data set's name.", .none = "the folder's name",
+     .group = OPT_GROUP_MANIFEST, .no_variable = true,
+     .commands = OPT_MANIFEST},
+    {.name = "unpack", .type = &opt_type_flag, .at = AT(unpack),
+     .help = "Let .gz files be unpacked into the stage.", .none = "off",
+     .group = OPT_GROUP_MANIFEST, .no_variable = true,
+     .commands = OPT_MANIFEST},
+    {.name = "format", .type = &opt_type_format, .initial = "json",
+     .help = "json, or sha256sum: lines for sha256sum -c.",
+     .group = OPT_GROUP_MANIFEST, .no_variable = true,
+     .commands = OPT_MANIFEST},
+
+    {.name = "help", .type = &opt_type_view, .letter = 'h', .none = "",
+     .help = "Print this, or another view: man, bash, zsh, env, json.",
+     .group = OPT_GROUP_OTHER, .no_variable = true, .commands = OPT_EVERY},
+    {.name = "version", .type = &opt_type_flag, .none = "",
+     .help = "Print the version.", .group = OPT_GROUP_OTHER,
+     .no_variable = true, .commands = OPT_EVERY},
+
+    LATER_FLAG("offline"), LATER("offline-allow"), LATER("token-file"),
+    LATER("mesh"), LATER("mesh-port"), LATER("last-call"),
+    LATER("restart-scope"), LATER("same-failure-limit"),
+    LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
+    LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),
+    LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
+    LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
+    LATER_FLAG("expand"), LATER("pre-start"), LATER("preflight"),
+    LATER("http"), LATER("socket"), LATER("report"), LATER("exit-map"),
+    LATER("nccl-ifname"), LATER_FLAG("dry-run"),
+};
+
+static const struct opt_command commands[] = {
+    {"run", OPT_OWN, CMD_RUN, OPT_RUN, 1, 0, "[options] [--] command [arg ...]",
+     "Run the workers of this pod; the default."},
+    {"stage", OPT_OWN, CMD_STAGE, OPT_STAGE, 0, 0,
+     "--dataset MANIFEST [--source DIR] --stage DIR",
+     "Verify and stage a data set; print the finished folder."},
+    {"verify", OPT_OWN, CMD_VERIFY, OPT_VERIFY, 1, 2, "MANIFEST [DIR]",
+     "Hash a folder against a manifest; one line for each bad file."},
+    {"manifest", OPT_OWN, CMD_MANIFEST, OPT_MANIFEST, 1, 1,
+     "DIR [-o FILE] [--name NAME] [--unpack] [--format json|sha256sum]",
+     "Write a manifest of a folder."},
+    {"fetch", OPT_PASSED, CMD_FETCH, 0, 0, 0, "...",
+     "Run agent-fetch, at image build time."},
+    {"allreduce", OPT_PASSED, CMD_ALLREDUCE, 0, 0, 0, "...",
+     "Run agent-allreduce."},
+    {"probe", OPT_PASSED, CMD_PROBE, 0, 0, 0, "...", "Run agent-probe."},
+    {"preflight", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
+    {"env", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
+    {"status", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
+    {"torchrun", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
+};
+
+const struct opt_row *opt_rows(unsigned *ret_n)
+{
+    *ret_n = sizeof rows / sizeof rows[0];
+    return rows;
+}
+
+const struct opt_command *opt_commands(unsigned *ret_n)
+{
+    *ret_n = sizeof commands / sizeof commands[0];
+    return commands;
+}
+
+const char *opt_group_title(enum opt_group group)
+{
+    static const char *const titles[] = {"Job", "Data", "Restart and stop",
+                                         "Output", "Manifest", "Other"};
+
+    return titles[group];
+}
+
+const char *opt_arg(const struct opt_row *row)
+{
+    return row->arg ? row->arg : row->type->arg;
+}
+
+const struct opt_command *opt_find_command(const char *word)
+{
+    for (unsigned i = 0; i < sizeof commands / sizeof commands[0]; i++)
+        if (strcmp(commands[i].word, word) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+/* Dashes and underscores are the same; `upper`: of a variable's name. */
+static bool same_name(const char *name, const char *s, size_t len, bool upper)
+{
+    if (strlen(name) != len)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        char c = s[i] == '_' ? '-' : s[i];
+
+        if (upper && islower((unsigned char)c))
+            return false;
+        if (upper)
+            c = (char)tolower((unsigned char)c);
+        if (c != name[i] || (upper && s[i] == '-'))
+            return false;
+    }
+    return true;
+}
+
+const struct opt_row *opt_find(const char *name, size_t len)
+{
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (same_name(rows[i].name, name, len, false) ||
+            (rows[i].alias && same_name(rows[i].alias, name, len, false)))
+            return &rows[i];
+    return NULL;
+}
+
+const struct opt_row *opt_find_letter(char letter)
+{
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (letter && rows[i].letter == letter)
+            return &rows[i];
+    return NULL;
+}
+
+const struct opt_row *opt_find_variable(const char *name, size_t len,
+                                        bool *ret_alias)
+{
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (rows[i].no_variable)
+            continue;
+        *ret_alias = rows[i].alias && same_name(rows[i].alias, name, len, true);
+        if (*ret_alias || same_name(rows[i].name, name, len, true))
+            return &rows[i];
+    }
+    return NULL;
+}
+
+const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name)
+{
+    char *at = buf + 6;
+
+    memcpy(buf, "AGENT_", 6);
+    for (; *name && at < buf + OPT_NAME_MAX + 7; name++)
+        *at++ = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
+    *at = '\0';
+    return buf;
+}
+
+/* Edits between two names (a swap of neighbours is one), at most `max`. */
+static unsigned distance(const char *a, size_t n, const char *b, size_t m)
+{
+    unsigned d[OPT_NAME_MAX + 1][OPT_NAME_MAX + 1];
+
+    if (n > OPT_NAME_MAX || m > OPT_NAME_MAX)
+        return OPT_NAME_MAX;
+    for (size_t i = 0; i <= n; i++)
+        for (size_t j = 0; j <= m; j++) {
+            unsigned best, sub;
+
+            if (i == 0 || j == 0) {
+                d[i][j] = (unsigned)(i + j);
+                continue;
+            }
+            sub = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            best = d[i - 1][j] + 1 < d[i][j - 1] + 1 ? d[i - 1][j] + 1
+                                                     : d[i][j - 1] + 1;
+            if (sub < best)
+                best = sub;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
+                a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    return d[n][m];
+}
+
+/* `src` as names are written in the table. False where it is too long. */
+static bool plain_name(char out[OPT_NAME_MAX + 1], const char *src, size_t len,
+                       bool upper)
+{
+    if (len > OPT_NAME_MAX)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        char c = src[i] == '_' ? '-' : src[i];
+
+        out[i] = upper ? (char)tolower((unsigned char)c) : c;
+    }
+    out[len] = '\0';
+    return true;
+}
+
+static const char *nearest(const char *name, size_t len, unsigned of,
+                           unsigned limit, bool variables)
+{
+    char plain[OPT_NAME_MAX + 1];
+    const char *best = NULL;
+
+    if (!plain_name(plain, name, len, variables))
+        return NULL;
+    for (unsigned i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+        const struct opt_row *r = &rows[i / 2];
+        const char *n = i % 2 ? r->alias : r->name;
+        unsigned d;
+
+        if (!n || !(r->commands & of) ||
+            (variables && (r->no_variable || strlen(n) < 5)))
+            continue;
+        d = distance(plain, len, n, strlen(n));
+        if (d <= limit) {
+            best = n;
+            if (d == 0)
+                break;
+            limit = d - 1;
+        }
+    }
+    return best;
+}
+
+const char *opt_nearest(const char *name, size_t len, unsigned of)
+{
+    return nearest(name, len, of, len < 5 ? 2 : 4, false);
+}
+
+const char *opt_one_edit(const char *name, size_t len, unsigned of)
+{
+    return nearest(name, len, of, 1, true);
+}

@@ -1,0 +1,55 @@
+/* option_types: one row for each kind of value that an option takes: what the
+ * argument is called, how it is read and how it is printed again.
+ *
+ * Pure. Reading a value is the only place where it is checked. */
+#ifndef AGENT_OPTION_TYPES_H
+#define AGENT_OPTION_TYPES_H
+
+#include "base/err.h"
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct opt_row;
+struct options;
+
+struct opt_value {
+    const struct opt_row *row;
+    const char *text;      /* NULL: a flag that was given. Borrowed. */
+    const char *spelled;   /* As the user wrote the name: "--x", "AGENT_X"; */
+    size_t spelled_len;    /* without what follows it. */
+    bool is_variable;
+};
+
+struct opt_type {
+    const char *name;         /* For the JSON view: "duration". */
+    const char *arg;          /* What the value is called; NULL: takes none. */
+    const char *const *words; /* Some or all values, ended by NULL, or NULL. */
+    bool is_optional;         /* The value may be left out. */
+    /* Check v->text and store it. Fails with ERR_USAGE. */
+    int (*read)(const struct opt_value *v, struct options *o, struct err *e);
+    /* Add the stored value as read() takes it; nothing where there is none. */
+    void (*print)(const struct opt_row *row, const struct options *o,
+                  struct text *t);
+};
+
+extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
+    opt_type_duration, opt_type_port, opt_type_word, opt_type_host,
+    opt_type_template, opt_type_path, opt_type_paths, opt_type_component,
+    opt_type_nproc, opt_type_nnodes, opt_type_node_rank, opt_type_restarts,
+    opt_type_policy, opt_type_backoff, opt_type_codes, opt_type_log_format,
+    opt_type_format, opt_type_view, opt_type_later, opt_type_later_flag;
+
+/* Fail: "--grace=12x: " (or "AGENT_GRACE=12x: ") and the text. */
+int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Fail: the option, or this value of it, is a promise of a later version. */
+int opt_fault_later(const struct opt_value *v, struct err *e);
+
+/* Copy `src` for a message: cut, and without what a terminal would obey. */
+#define OPT_SHOWN_MAX 80
+const char *opt_shown(char buf[OPT_SHOWN_MAX], const char *src, size_t len);
+
+#endif

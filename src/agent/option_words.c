@@ -1,0 +1,257 @@
+/* option_words: the types of option_types.h whose values are words of their
+ * own: who counts the workers, policies, formats. */
+#include "agent/option_types.h"
+
+#include "agent/option_table.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which of the row type's words it is; -1 and a fault where it is none. */
+static int read_choice(const struct opt_value *v, struct err *e)
+{
+    const char *const *words = v->row->type->words;
+    char list[128];
+    struct text t;
+
+    text_init(&t, list, sizeof list);
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(v->text, words[i]) == 0)
+            return i;
+        text_add(&t, "%s%s", i ? ", " : "", words[i]);
+    }
+    (void)opt_fault(v, e, "use one of: %s", list);
+    return -1;
+}
+
+static bool read_small(const char *s, unsigned long min, unsigned long max,
+                       unsigned *ret)
+{
+    size_t len = strlen(s);
+    unsigned long v;
+
+    if (len == 0 || len > 9 || s[strspn(s, "0123456789")] != '\0')
+        return false;
+    v = strtoul(s, NULL, 10);
+    *ret = (unsigned)v;
+    return v >= min && v <= max;
+}
+
+static const char *const nproc_words[] = {"auto", "gpu", "cpu", NULL};
+static const enum nproc_kind nproc_kinds[] = {NPROC_AUTO, NPROC_GPU,
+                                              NPROC_CPU};
+
+static int nproc_read(const struct opt_value *v, struct options *o,
+                      struct err *e)
+{
+    for (int i = 0; nproc_words[i]; i++)
+        if (strcmp(v->text, nproc_words[i]) == 0) {
+            o->nproc_kind = nproc_kinds[i];
+            return 0;
+        }
+    if (!read_small(v->text, 1, OPT_MAX_NPROC, &o->nproc))
+        return opt_fault(v, e, "use a number from 1 to %d, auto, gpu or cpu",
+                         OPT_MAX_NPROC);
+    o->nproc_kind = NPROC_NUMBER;
+    return 0;
+}
+
+static void nproc_print(const struct opt_row *row, const struct options *o,
+                        struct text *t)
+{
+    (void)row;
+    if (o->nproc_kind == NPROC_NUMBER)
+        text_add(t, "%u", o->nproc);
+    for (int i = 0; nproc_words[i]; i++)
+        if (o->nproc_kind == nproc_kinds[i])
+            text_add(t, "%s", nproc_words[i]);
+}
+
+static int nnodes_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    if (strchr(v->text, ':'))
+        return opt_fault_later(v, e);
+    if (!read_small(v->text, 1, OPT_MAX_NNODES, &o->nnodes))
+        return opt_fault(v, e, "use a number of pods from 1 to %d",
+                         OPT_MAX_NNODES);
+    return 0;
+}
+
+static void nnodes_print(const struct opt_row *row, const struct options *o,
+                         struct text *t)
+{
+    (void)row;
+    text_add(t, "%u", o->nnodes);
+}
+
+static int node_rank_read(const struct opt_value *v, struct options *o,
+                          struct err *e)
+{
+    if (strcmp(v->text, "auto") == 0)
+        return opt_fault_later(v, e);
+    if (!read_small(v->text, 0, OPT_MAX_NNODES - 1, &o->node_rank))
+        return opt_fault(v, e, "use a number from 0 to --nnodes less 1");
+    return 0;
+}
+
+static void node_rank_print(const struct opt_row *row,
+                            const struct options *o, struct text *t)
+{
+    (void)row;
+    text_add(t, "%u", o->node_rank);
+}
+
+static int restarts_read(const struct opt_value *v, struct options *o,
+                         struct err *e)
+{
+    if (strchr(v->text, '/'))
+        return opt_fault_later(v, e);
+    if (!read_small(v->text, 0, 1000000, &o->max_restarts))
+        return opt_fault(v, e, "use a number from 0 to 1000000");
+    return 0;
+}
+
+static void restarts_print(const struct opt_row *row, const struct options *o,
+                           struct text *t)
+{
+    (void)row;
+    text_add(t, "%u", o->max_restarts);
+}
+
+static const char *const policy_words[] = {"never", "on-failure", "always",
+                                           "exit-code", NULL};
+
+static int policy_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    int i = read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->restart_policy = (enum restart_policy)i;
+    return 0;
+}
+
+static void policy_print(const struct opt_row *row, const struct options *o,
+                         struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", policy_words[o->restart_policy]);
+}
+
+static int codes_read(const struct opt_value *v, struct options *o,
+                      struct err *e)
+{
+    const char *s = v->text;
+    bool codes[256] = {false};
+    char word[8];
+
+    for (;;) {
+        size_t len = strcspn(s, ",");
+        unsigned code = 0;
+
+        if (len < sizeof word)
+            memcpy(word, s, len);
+        word[len < sizeof word ? len : 0] = '\0';
+        if (!read_small(word, 1, 255, &code))
+            return opt_fault(v, e, "use exit codes from 1 to 255: 2,77");
+        codes[code] = true;
+        if (s[len] == '\0')
+            break;
+        s += len + 1;
+    }
+    memcpy(o->no_restart_on, codes, sizeof codes);
+    return 0;
+}
+
+static void codes_print(const struct opt_row *row, const struct options *o,
+                        struct text *t)
+{
+    const char *comma = "";
+
+    (void)row;
+    for (unsigned i = 0; i < 256; i++)
+        if (o->no_restart_on[i]) {
+            text_add(t, "%s%u", comma, i);
+            comma = ",";
+        }
+}
+
+static const char *const log_format_words[] = {"text", NULL};
+
+static int log_format_read(const struct opt_value *v, struct options *o,
+                           struct err *e)
+{
+    (void)o;
+    if (strcmp(v->text, "json") == 0)
+        return opt_fault_later(v, e);
+    return read_choice(v, e) < 0 ? -ERR_USAGE : 0;
+}
+
+static void log_format_print(const struct opt_row *row,
+                             const struct options *o, struct text *t)
+{
+    (void)row;
+    (void)o;
+    text_add(t, "text");
+}
+
+static const char *const format_words[] = {"json", "sha256sum", NULL};
+
+static int format_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    int i = read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->format = (enum manifest_format)i;
+    return 0;
+}
+
+static void format_print(const struct opt_row *row, const struct options *o,
+                         struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", format_words[o->format]);
+}
+
+static const char *const view_words[] = {"text", "man", "bash", "zsh", "env",
+                                         "json", NULL};
+
+static int view_read(const struct opt_value *v, struct options *o,
+                     struct err *e)
+{
+    int i = v->text ? read_choice(v, e) : 0;
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->help_view = view_words[i];
+    return 0;
+}
+
+static void view_print(const struct opt_row *row, const struct options *o,
+                       struct text *t)
+{
+    (void)row;
+    if (o->help_view)
+        text_add(t, "%s", o->help_view);
+}
+
+#define TYPE(id, name, arg, words, optional, read, print)                      \
+    const struct opt_type opt_type_##id = {name, arg, words, optional, read,   \
+                                           print}
+TYPE(nproc, "workers", "N|auto|gpu|cpu", nproc_words, false, nproc_read,
+     nproc_print);
+TYPE(nnodes, "number", "N", NULL, false, nnodes_read, nnodes_print);
+TYPE(node_rank, "number", "R", NULL, false, node_rank_read, node_rank_print);
+TYPE(restarts, "number", "N", NULL, false, restarts_read, restarts_print);
+TYPE(policy, "word", "POLICY", policy_words, false, policy_read, policy_print);
+TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
+     codes_print);
+TYPE(log_format, "word", "FORMAT", log_format_words, false, log_format_read,
+     log_format_print);
+TYPE(format, "word", "FORMAT", format_words, false, format_read, format_print);
+TYPE(view, "word", "VIEW", view_words, true, view_read, view_print);

@@ -1,0 +1,325 @@
+/* options: see options.h. Command line first, then the variables of what it
+ * left open, then the defaults, then the checks that take two values. */
+#include "agent/options.h"
+
+#include "agent/option_table.h"
+
+#include <string.h>
+
+struct reader {
+    struct options *o;
+    const struct opt_command *command;
+    bool seen[OPT_MAX_ROWS]; /* Rows given on the command line. */
+    bool help, version;
+    int argc;
+    char **argv;
+    struct err *e;
+};
+
+static unsigned row_index(const struct opt_row *row)
+{
+    unsigned n;
+
+    return (unsigned)(row - opt_rows(&n));
+}
+
+static int unknown(struct reader *r, const char *word, size_t len)
+{
+    char shown[OPT_SHOWN_MAX];
+    const char *near = opt_nearest(word + 2, len - 2, r->command->bit);
+
+    (void)opt_shown(shown, word, len);
+    if (near)
+        return err_set(r->e, ERR_USAGE, "%s: no such option; did you mean "
+                       "--%s?", shown, near);
+    return err_set(r->e, ERR_USAGE, "%s: no such option; see agent --help",
+                   shown);
+}
+
+static int take(struct reader *r, const struct opt_row *row,
+                const struct opt_value *v)
+{
+    if (!(row->commands & r->command->bit))
+        return opt_fault(v, r->e, "not an option of 'agent %s'",
+                         r->command->word);
+    if (row->later)
+        return opt_fault_later(v, r->e);
+    r->seen[row_index(row)] = true;
+    if (strcmp(row->name, "help") == 0)
+        r->help = true;
+    if (strcmp(row->name, "version") == 0) {
+        if (v->text)
+            return opt_fault(v, r->e, "it takes no value");
+        r->version = true;
+        return 0;
+    }
+    return row->type->read(v, r->o, r->e);
+}
+
+/* "--name", "--name=value", "--name value"; *i moves past what was taken. */
+static int long_option(struct reader *r, int *i)
+{
+    const char *word = r->argv[*i], *eq = strchr(word, '=');
+    size_t len = eq ? (size_t)(eq - word) : strlen(word);
+    const struct opt_row *row = opt_find(word + 2, len - 2);
+    struct opt_value v = {.row = row, .spelled = word, .spelled_len = len};
+
+    ++*i;
+    if (!row)
+        return unknown(r, word, len);
+    if (eq)
+        v.text = eq + 1;
+    if (!eq && row->type->arg && !row->type->is_optional && !row->later) {
+        if (*i >= r->argc)
+            return opt_fault(&v, r->e, "it needs a value: %s", opt_arg(row));
+        v.text = r->argv[(*i)++];
+    }
+    return take(r, row, &v);
+}
+
+/* "-q", "-qv", "-o FILE", "-oFILE". */
+static int short_options(struct reader *r, int *i)
+{
+    const char *word = r->argv[*i];
+    char name[3] = "-?";
+    int e;
+
+    ++*i;
+    for (const char *s = word + 1; *s; s++) {
+        const struct opt_row *row = opt_find_letter(*s);
+        struct opt_value v = {.row = row, .spelled = name, .spelled_len = 2};
+        bool has_value = row && row->type->arg && !row->type->is_optional;
+
+        name[1] = *s;
+        if (!row)
+            return err_set(r->e, ERR_USAGE, "%.40s: no such option; see agent "
+                           "--help", word);
+        if (has_value && s[1])
+            v.text = s + 1;
+        else if (has_value && *i < r->argc)
+            v.text = r->argv[(*i)++];
+        else if (has_value)
+            return opt_fault(&v, r->e, "it needs a value: %s", opt_arg(row));
+        e = take(r, row, &v);
+        if (e != 0 || has_value)
+            return e;
+    }
+    return 0;
+}
+
+/* Options and words. `run` ends at its command; the tools take options after
+ * their words, too, and have their words put in front. */
+static int read_words(struct reader *r, int i)
+{
+    bool mixed = r->command->command != CMD_RUN, only_words = false;
+    int first = i, n = 0, e = 0;
+
+    while (e == 0 && i < r->argc) {
+        char *word = r->argv[i];
+
+        if (only_words || word[0] != '-' || word[1] == '\0') {
+            if (!mixed)
+                break;
+            r->argv[first + n++] = word;
+            i++;
+        } else if (strcmp(word, "--") == 0) {
+            i++;
+            if (!mixed)
+                break;
+            only_words = true;
+        } else if (word[1] == '-') {
+            e = long_option(r, &i);
+        } else {
+            e = short_options(r, &i);
+        }
+    }
+    r->o->args = r->argv + (mixed ? first : i);
+    r->o->n_args = mixed ? n : r->argc - i;
+    if (mixed)
+        r->argv[first + n] = NULL;
+    return e;
+}
+
+/* One NAME=value of the environment that begins with AGENT_. */
+static int read_variable(struct reader *r, const char *entry)
+{
+    const char *eq = strchr(entry, '=');
+    size_t len = eq ? (size_t)(eq - entry) : 0;
+    bool alias = false;
+    const struct opt_row *row;
+    struct opt_value v = {.spelled = entry, .spelled_len = len,
+                          .is_variable = true};
+    const char *near;
+
+    if (!eq || len <= 6 || eq[1] == '\0')
+        return 0;
+    row = opt_find_variable(entry + 6, len - 6, &alias);
+    if (row) {
+        v.row = row;
+        v.text = eq + 1;
+        if (!(row->commands & r->command->bit) || r->seen[row_index(row)])
+            return 0;
+        return row->later ? opt_fault_later(&v, r->e)
+                          : row->type->read(&v, r->o, r->e);
+    }
+    if (len == 11 && memcmp(entry, "AGENT_TOKEN", 11) == 0)
+        return err_set(r->e, ERR_USAGE, "AGENT_TOKEN: not in this version "
+                       "(agent " AGENT_VERSION "); the barrier has no token");
+    near = opt_one_edit(entry + 6, len - 6, OPT_RUN);
+    if (near) {
+        char shown[OPT_SHOWN_MAX], is[OPT_NAME_MAX + 8];
+
+        return err_set(r->e, ERR_USAGE, "%s: no such variable; did you mean "
+                       "%s?", opt_shown(shown, entry, len),
+                       opt_variable(is, near));
+    }
+    return 0;
+}
+
+static int read_defaults(struct reader *r)
+{
+    unsigned n;
+    const struct opt_row *rows = opt_rows(&n);
+
+    for (unsigned i = 0; i < n; i++) {
+        struct opt_value v = {.row = &rows[i], .text = rows[i].initial,
+                              .spelled = rows[i].name,
+                              .spelled_len = strlen(rows[i].name)};
+        int e = v.text ? rows[i].type->read(&v, r->o, r->e) : 0;
+
+        if (e != 0)
+            return e;
+    }
+    r->o->master_port_given = false;
+    return 0;
+}
+
+static int check_run(struct reader *r)
+{
+    struct options *o = r->o;
+
+    if (o->node_rank >= o->nnodes)
+        return err_set(r->e, ERR_USAGE,
+                       "--node-rank %u must be less than --nnodes %u",
+                       o->node_rank, o->nnodes);
+    if (o->node_rank > 0 && !o->master_addr)
+        return err_set(r->e, ERR_USAGE,
+                       "--node-rank %u needs --master-addr HOST, the host of "
+                       "node rank 0", o->node_rank);
+    if (o->n_args == 0)
+        return err_set(r->e, ERR_USAGE,
+                       "no command to run; use: agent [options] [--] command "
+                       "[args...] (agent --help)");
+    return 0;
+}
+
+static int check(struct reader *r)
+{
+    const struct options *o = r->o;
+    const struct opt_command *c = r->command;
+
+    if (o->n_sources > o->n_datasets)
+        return err_set(r->e, ERR_USAGE, "%u --source but %u --dataset: the "
+                       "n-th source belongs to the n-th data set",
+                       o->n_sources, o->n_datasets);
+    if (c->command == CMD_RUN) {
+        if (o->stage && o->n_datasets == 0)
+            return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
+                           "there is nothing to stage", o->stage);
+        return check_run(r);
+    }
+    if (o->n_args < c->min_words || o->n_args > c->max_words)
+        return err_set(r->e, ERR_USAGE, "%s: use: agent %s %s",
+                       o->n_args < c->min_words ? "too few words"
+                                                : "too many words",
+                       c->word, c->usage);
+    if (c->command == CMD_STAGE && (o->n_datasets != 1 || !o->stage))
+        return err_set(r->e, ERR_USAGE, "use: agent %s %s", c->word, c->usage);
+    return 0;
+}
+
+/* Which command, and where its words begin. */
+static int find_command(struct reader *r, int *ret_first)
+{
+    const char *name = r->argc > 0 ? strrchr(r->argv[0], '/') : NULL;
+    const struct opt_command *c = NULL;
+
+    name = name ? name + 1 : r->argc > 0 ? r->argv[0] : "agent";
+    r->command = opt_find_command("run");
+    *ret_first = 1;
+    if (strcmp(name, "torchrun") == 0)
+        c = opt_find_command("torchrun");
+    else if (r->argc > 1)
+        c = opt_find_command(r->argv[1]);
+    if (!c)
+        return 0;
+    if (c->kind == OPT_LATER)
+        return err_set(r->e, ERR_USAGE, "agent %s: not in this version (agent "
+                       AGENT_VERSION "); a program of that name is run by: "
+                       "agent -- %s", c->word, c->word);
+    r->command = c;
+    *ret_first = 2;
+    return 0;
+}
+
+static int read_all(struct reader *r, int first, char *const *envp)
+{
+    int e = read_words(r, first);
+
+    if (e != 0)
+        return e;
+    if (r->help || r->version) {
+        r->o->command = r->help ? CMD_HELP : CMD_VERSION;
+        if (r->help && r->command->command != CMD_RUN &&
+            strcmp(r->o->help_view, "text") == 0)
+            r->o->help_view = r->command->word;
+        return 0;
+    }
+    for (; e == 0 && *envp; envp++)
+        if (strncmp(*envp, "AGENT_", 6) == 0)
+            e = read_variable(r, *envp);
+    return e ? e : check(r);
+}
+
+/* What was left open gets its default: the defaults are read into a copy of
+ * nothing first, so only pointers tell "not given". */
+static void fill(struct options *o)
+{
+    if (!o->master_addr)
+        o->master_addr = "127.0.0.1";
+}
+
+int options_read(struct options *ret, int argc, char **argv, char *const *envp,
+                 struct err *e)
+{
+    struct reader r = {.o = ret, .argc = argc, .argv = argv, .e = e};
+    int first, f;
+
+    memset(ret, 0, sizeof *ret);
+    f = read_defaults(&r);
+    ret->master_addr = NULL; /* Whether it was given decides. */
+    if (f == 0)
+        f = find_command(&r, &first);
+    if (f != 0)
+        return f;
+    ret->command = r.command->command;
+    if (r.command->kind == OPT_PASSED) {
+        ret->args = argv + first;
+        ret->n_args = argc - first;
+        return 0;
+    }
+    f = read_all(&r, first, envp);
+    fill(ret);
+    return f;
+}
+
+bool options_is_variable(const char *name, size_t len)
+{
+    bool alias;
+
+    if (len <= 6 || memcmp(name, "AGENT_", 6) != 0)
+        return false;
+    if (len == 11 && memcmp(name, "AGENT_TOKEN", 11) == 0)
+        return true;
+    return opt_find_variable(name + 6, len - 6, &alias) != NULL;
+}
