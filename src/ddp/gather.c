@@ -264,6 +264,8 @@ static int gather_deal(struct gather *g)
         (void)ddp_conn_put(&b->conns[i], &f);
     }
     b->next = b->listens[0];
+    if (ddp_addr_is_link_local(&b->next) && ddp_addr_local(b->conns[0].fd, &at))
+        b->next.scope = at.scope;
     return 0;
 }
 

@@ -98,11 +98,10 @@ static enum outcome take_table(struct join *j, const struct ddp_frame *f)
     if (!ddp_addr_is_loopback(&b->next) || ddp_addr_is_loopback(&j->local))
         return JOINED;
     (void)ddp_boot_fail(b, DDP_EINVAL, next, "rank %d reaches rank 0 by the "
-                        "loopback address %s, where rank %d on another "
-                        "machine cannot reach it: MASTER_ADDR '%s' must not "
-                        "resolve to loopback there (see its /etc/hosts)",
-                        next, ddp_addr_text(&b->next, where), b->conf->rank,
-                        b->conf->host);
+                        "loopback address %s, where rank %d on another machine "
+                        "cannot reach it: MASTER_ADDR must not be loopback on "
+                        "rank %d's machine (see its /etc/hosts)", next,
+                        ddp_addr_text(&b->next, where), b->conf->rank, next);
     return FAILED;
 }
 
