@@ -13,12 +13,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SIGN_OF_LIFE_S 5
 
 struct channel {
     int fd;
     unsigned index, n;
-    unsigned said; /* Last percent, so that nothing is said twice. */
+    unsigned said; /* Last percent, and when it was said: again only after */
+    time_t said_s; /* some seconds, as a sign of life. */
 };
 
 static void say(const struct channel *c, const struct stager_line *l)
@@ -42,12 +46,15 @@ static void on_progress(void *ctx, uint64_t done, uint64_t total, bool waiting)
 {
     struct channel *c = ctx;
     struct stager_line l = {.kind = STAGER_PROGRESS, .waiting = waiting};
+    struct timespec now;
     double part = total > 0 ? (double)done / (double)total : 0;
 
     l.percent = (unsigned)(100.0 * ((double)c->index + part) / c->n);
-    if (l.percent == c->said && !waiting)
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    if (l.percent == c->said && now.tv_sec - c->said_s < SIGN_OF_LIFE_S)
         return;
     c->said = l.percent;
+    c->said_s = now.tv_sec;
     say(c, &l);
 }
 
