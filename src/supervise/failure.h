@@ -23,7 +23,8 @@ struct failure {
     int signo;           /* WORKER: signal that killed it, else 0.
                             STOPPED: the signal that the pod got. */
     uint32_t node_rank;  /* The pod. */
-    uint32_t rank, local_rank, pid; /* WORKER. */
+    uint32_t rank, local_rank; /* WORKER. */
+    uint32_t pid;              /* WORKER; 0: it could not be started. */
     uint32_t round;      /* The round that it ended. */
     uint64_t ran_ms;     /* WORKER: from its start to its end. */
     char host[FAILURE_HOST_MAX]; /* The pod's host name. */

@@ -38,8 +38,11 @@ static void add_worker(struct text *t, const struct failure *f)
              f->node_rank);
     if (f->host[0])
         text_add(t, ", host %s", f->host);
-    if (f->pid)
-        text_add(t, ", pid %u", f->pid);
+    if (!f->pid) {
+        text_add(t, ") could not be started in round %u", f->round);
+        return;
+    }
+    text_add(t, ", pid %u", f->pid);
     if (f->signo)
         text_add(t, ") was killed by %s after ",
                  verdict_signal_name(f->signo, name));

@@ -101,6 +101,10 @@ ok "at most 4096 bytes" test "$(wc -c <"$T/log")" -le 4096
 run --termination-log /no/such/folder/log -- true
 is "a termination log that cannot be written is no failure" "$rc" 0
 
+(ulimit -n 64; timeout 20 "$agent" --nproc 64 -- true 2>"$T/err")
+has "too few descriptors are named" "$T/err" \
+    'could not be started in round|descriptor limit'
+
 run --nprocs 4 -- true
 is "an unknown option is 64" "$rc" 64
 has "with the nearest name" "$T/err" 'nproc'

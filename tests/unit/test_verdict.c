@@ -99,10 +99,15 @@ static void test_a_worker_failed(void **state)
     v.n_restarts = 0;
     v.cause.ran_ms = 200000;
     v.cause.host[0] = '\0';
-    v.cause.pid = 0;
     assert_verdict(&v, "failed with exit code 137: rank 2 (local rank 2, node "
-                       "rank 0) was killed by SIGKILL after 3 min 20 s in "
-                       "round 3; 0 of 3 restarts used");
+                       "rank 0, pid 123) was killed by SIGKILL after 3 min 20 "
+                       "s in round 3; 0 of 3 restarts used");
+    v.cause = worker(202, 0);
+    v.exit_code = 202;
+    v.cause.pid = 0;
+    assert_verdict(&v, "failed with exit code 202: rank 2 (local rank 2, node "
+                       "rank 0, host w0) could not be started in round 3; 0 of "
+                       "3 restarts used");
 }
 
 /* A worker's own 65 is not agent's class. */
