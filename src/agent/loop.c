@@ -348,6 +348,8 @@ static int loop_open(struct loop *l, struct err *e)
         uv_loop_init(&l->uv) != 0)
         return err_set(e, ERR_AGENT, "no descriptors: %s", strerror(errno));
     (void)uv_timer_init(&l->uv, &l->timer);
+    (void)uv_timer_init(&l->uv, &l->guard_timer);
+    l->guard_timer.data = l;
     l->timer.data = l;
     watch(l, &l->signals, l->signal_fd, on_signal);
     watch(l, &l->room, l->room_fd, on_room);

@@ -44,7 +44,7 @@ struct worker {
 struct loop {
     const struct plan *plan;
     uv_loop_t uv;
-    uv_timer_t timer;
+    uv_timer_t timer, guard_timer;
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
     struct out *stdout_q, *stderr_q; /* The same where the file is the same. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define TAIL_LINES 8
+#define GUARD_AFTER_MS 5
 
 static void describe_worker(const struct loop *l, struct contract_in *in,
                             const struct pod_round *round, uint32_t i)
@@ -164,6 +165,24 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     stream_open(&w->err, c.err_fd);
 }
 
+static void tell_guard(struct loop *l)
+{
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        if (l->workers[i].pid > 0)
+            guard_add(l->guard_fd, l->workers[i].pid);
+}
+
+/* Forking the guard takes longer than all the rest of a start, so a job that
+ * is over at once does without; until then PDEATHSIG alone must do. */
+static void on_guard_time(uv_timer_t *t)
+{
+    struct loop *l = t->data;
+
+    if (l->guard_pid == 0)
+        l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
+    tell_guard(l);
+}
+
 void loop_spawn(struct loop *l, const struct pod_round *round)
 {
     for (uint32_t i = 0; i < l->plan->nproc; i++) {
@@ -176,10 +195,9 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
     if (!l->is_init && l->guard_pid == 0)
-        l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
-        if (l->workers[i].pid > 0)
-            guard_add(l->guard_fd, l->workers[i].pid);
+        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
+                             0);
+    tell_guard(l);
 }
 
 static void report_death(struct loop *l, uint32_t i, int code, int signo,

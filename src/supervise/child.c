@@ -65,19 +65,30 @@ static int make_pipe(int fds[2])
     return 0;
 }
 
+/* vfork: no page tables to copy, and no faults on them afterwards; the parent
+ * waits until the exec is done. The child runs on the parent's stack, so it
+ * must not return, and it changes nothing that the parent reads later. */
+static pid_t __attribute__((noinline))
+start(const struct child_spec *spec, int out, int err, int report)
+{
+    pid_t parent = getpid(), pid = vfork();
+
+    if (pid == 0)
+        run_child(spec, out, err, report, parent);
+    return pid;
+}
+
 int child_spawn(const struct child_spec *spec, struct child *ret,
                 struct err *e)
 {
     int out[2] = {-1, -1}, err[2] = {-1, -1}, report[2] = {-1, -1};
-    pid_t parent = getpid(), pid;
+    pid_t pid;
     int r = 0;
 
     if (make_pipe(out) != 0 || make_pipe(err) != 0 || make_pipe(report) != 0)
         r = err_set(e, ERR_RESOURCE, "pipe: %s (descriptor limit: ulimit -n)",
                     strerror(errno));
-    pid = r == 0 ? fork() : -1;
-    if (pid == 0)
-        run_child(spec, out[1], err[1], report[1], parent);
+    pid = r == 0 ? start(spec, out[1], err[1], report[1]) : -1;
     if (r == 0 && pid < 0)
         r = err_set(e, ERR_RESOURCE,
                     "fork: %s (limits: ulimit -u, the cgroup's pids.max, "

@@ -3,8 +3,7 @@
  * The worker gets its own session and process group, default signals, an
  * empty mask, PR_SET_PDEATHSIG, stdin from /dev/null, pipes for stdout and
  * stderr, and no other descriptor. Main thread only: PDEATHSIG is tied to the
- * thread that forks. A failed exec is not waited for: it is a death whose
- * errno lies in a pipe. */
+ * thread that forks. A failed exec is a death whose errno lies in a pipe. */
 #ifndef SUPERVISE_CHILD_H
 #define SUPERVISE_CHILD_H
 

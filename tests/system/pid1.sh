@@ -39,6 +39,7 @@ m=$(mark kill9)
 start "$agent" --nproc 2 -- sh -c "
     setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep 1; done' $m &
     sh -c 'while :; do sleep 1; done' $m"
+ok "a guard watches" until_true 5 pgrep -P $bg agent-guard
 kill -9 $bg
 ok "kill -9 of agent leaves nothing of its workers" \
     until_true 5 none_lives "$m"
