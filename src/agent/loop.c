@@ -64,6 +64,10 @@ void loop_after(struct loop *l)
         uv_stop(&l->uv);
         return;
     }
+    if (l->pod.cfg.node_rank != l->said_rank) {
+        l->said_rank = l->pod.cfg.node_rank; /* By arrival: now it is known. */
+        log_setup_rank((int)l->said_rank);
+    }
     at = pod_deadline(&l->pod);
     now = loop_now();
     if (at == UINT64_MAX)
@@ -255,7 +259,7 @@ static void net_link_message(void *ctx, const struct wire_msg *m)
 static int open_network(struct loop *l, struct err *e)
 {
     const struct options *o = l->plan->o;
-    uint32_t n = o->node_rank == 0 ? o->nnodes + BARRIER_SPARE_CONNS : 0;
+    uint32_t n = l->plan->node_rank == 0 ? o->nnodes + BARRIER_SPARE_CONNS : 0;
     struct peers_out out = {.ctx = l,
                             .conn_open = net_open,
                             .conn_closed = net_closed,
@@ -271,7 +275,7 @@ static int open_network(struct loop *l, struct err *e)
     (void)setenv("UV_THREADPOOL_SIZE", "1", 1); /* Only for getaddrinfo. */
     r = peers_new(&l->peers, &l->uv, &out, n, o->master_addr, o->barrier_port,
                   e);
-    if (r == 0 && o->node_rank == 0)
+    if (r == 0 && l->plan->node_rank == 0)
         r = peers_listen(l->peers, o->barrier_port, e);
     return r;
 }
@@ -283,7 +287,7 @@ static int open_barrier(struct loop *l, struct err *e)
     uint32_t nnodes = l->plan->o->nnodes;
     uint32_t n = nnodes > 1 ? nnodes + BARRIER_SPARE_CONNS : 1;
 
-    if (l->plan->o->node_rank != 0)
+    if (l->plan->node_rank != 0)
         return 0;
     l->bar_peers = calloc(nnodes, sizeof *l->bar_peers);
     l->bar_conns = calloc(n, sizeof *l->bar_conns);
@@ -356,6 +360,8 @@ static int loop_open(struct loop *l, struct err *e)
     out.ctx = l;
     plan_pod(l->plan, &cfg);
     pod_init(&l->pod, &cfg, &out, loop_now());
+    l->said_rank = cfg.node_rank;
+    log_setup_rank((int)cfg.node_rank);
     r = open_outputs(l, e);
     if (r == 0)
         r = loop_stage_new(l, e);

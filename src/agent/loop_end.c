@@ -43,7 +43,7 @@ static void say_verdict(struct loop *l, char *text, bool failed)
     char *line = text, *end;
 
     if (failed && !log_shows(LOG_INFO))
-        log_setup((int)l->plan->o->node_rank, LOG_INFO);
+        log_setup((int)l->pod.cfg.node_rank, LOG_INFO);
     for (; line && *line; line = end) {
         end = strchr(line, '\n');
         if (end)

@@ -66,6 +66,7 @@ struct loop {
     uint64_t round_ticks;   /* When the round started, for proc.h. */
     uint64_t oom_kills;     /* Before the round. */
     uint32_t n_unborn;
+    uint32_t said_rank; /* The node rank in front of agent's lines. */
 
     bool sweep_asked;
     int sweep_signo;

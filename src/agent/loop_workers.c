@@ -26,8 +26,8 @@ static void describe_worker(const struct loop *l, struct contract_in *in,
 
     memset(in, 0, sizeof *in);
     in->base_env = (const char *const *)p->envp;
-    in->node_rank = o->node_rank;
-    in->nnodes = o->nnodes;
+    in->node_rank = round->group_rank;
+    in->nnodes = round->group_size ? round->group_size : o->nnodes;
     in->nproc = p->nproc;
     in->local_rank = i;
     in->rank_base = round->rank_base;

@@ -28,10 +28,16 @@ static const struct opt_row rows[] = {
              "/dev/kfd.",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "nnodes", nnodes, "1", "Pods in the job."),
+     .more = "MIN:MAX starts with MAX, or after --last-call with MIN or more; "
+             "a lost pod makes the next round smaller, one that comes back "
+             "larger.",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "node-rank", node_rank, "0",
          "This pod's number; 0 coordinates."),
      .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "last-call", duration, "30s",
+         "With MIN:MAX: wait for more once MIN are there."),
+     .at = AT(last_call_ms), .max = YEAR, .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "master-addr", host, "127.0.0.1",
              "Host of node rank 0: its barrier and MASTER_ADDR."),
      .at = AT(master_addr), .min = 1, .max = 253,
@@ -156,7 +162,7 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER_FLAG("offline"), LATER("offline-allow"), LATER("token-file"),
-    LATER("mesh"), LATER("mesh-port"), LATER("last-call"),
+    LATER("mesh"), LATER("mesh-port"),
     LATER("restart-scope"), LATER("same-failure-limit"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
     LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),

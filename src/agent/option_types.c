@@ -165,6 +165,11 @@ static bool read_duration(const char *s, size_t len, uint64_t *ret_ms)
     return false;
 }
 
+bool opt_read_duration(const char *s, uint64_t *ret_ms)
+{
+    return read_duration(s, strlen(s), ret_ms);
+}
+
 #define DURATION_FORM "a duration is a number and ms, s, m or h: 500ms, 10s, 5m"
 
 static int duration_check(const struct opt_value *v, uint64_t ms,

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct opt_row;
 struct options;
@@ -47,6 +48,9 @@ int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
 
 /* Fail: the option, or this value of it, is a promise of a later version. */
 int opt_fault_later(const struct opt_value *v, struct err *e);
+
+/* A duration as of opt_type_duration. */
+bool opt_read_duration(const char *s, uint64_t *ret_ms);
 
 /* Copy `src` for a message: cut, and without what a terminal would obey. */
 #define OPT_SHOWN_MAX 80

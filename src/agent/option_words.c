@@ -71,11 +71,19 @@ static void nproc_print(const struct opt_row *row, const struct options *o,
 static int nnodes_read(const struct opt_value *v, struct options *o,
                        struct err *e)
 {
-    if (strchr(v->text, ':'))
-        return opt_fault_later(v, e);
-    if (!read_small(v->text, 1, OPT_MAX_NNODES, &o->nnodes))
-        return opt_fault(v, e, "use a number of pods from 1 to %d",
+    const char *colon = strchr(v->text, ':');
+    size_t len = colon ? (size_t)(colon - v->text) : 0;
+    char low[12] = "";
+
+    if (colon && len < sizeof low)
+        memcpy(low, v->text, len);
+    if (!read_small(colon ? colon + 1 : v->text, 1, OPT_MAX_NNODES,
+                    &o->nnodes) ||
+        (colon && !read_small(low, 1, o->nnodes, &o->min_nodes)))
+        return opt_fault(v, e, "use a number of pods from 1 to %d, or MIN:MAX",
                          OPT_MAX_NNODES);
+    if (!colon)
+        o->min_nodes = o->nnodes;
     return 0;
 }
 
@@ -83,16 +91,19 @@ static void nnodes_print(const struct opt_row *row, const struct options *o,
                          struct text *t)
 {
     (void)row;
+    if (o->min_nodes < o->nnodes)
+        text_add(t, "%u:", o->min_nodes);
     text_add(t, "%u", o->nnodes);
 }
 
 static int node_rank_read(const struct opt_value *v, struct options *o,
                           struct err *e)
 {
-    if (strcmp(v->text, "auto") == 0)
-        return opt_fault_later(v, e);
-    if (!read_small(v->text, 0, OPT_MAX_NNODES - 1, &o->node_rank))
-        return opt_fault(v, e, "use a number from 0 to --nnodes less 1");
+    o->any_node_rank = strcmp(v->text, "auto") == 0;
+    if (!o->any_node_rank &&
+        !read_small(v->text, 0, OPT_MAX_NNODES - 1, &o->node_rank))
+        return opt_fault(v, e, "use a number from 0 to --nnodes less 1, or "
+                         "auto");
     return 0;
 }
 
@@ -100,16 +111,29 @@ static void node_rank_print(const struct opt_row *row,
                             const struct options *o, struct text *t)
 {
     (void)row;
-    text_add(t, "%u", o->node_rank);
+    if (o->any_node_rank)
+        text_add(t, "auto");
+    else
+        text_add(t, "%u", o->node_rank);
 }
 
 static int restarts_read(const struct opt_value *v, struct options *o,
                          struct err *e)
 {
-    if (strchr(v->text, '/'))
-        return opt_fault_later(v, e);
-    if (!read_small(v->text, 0, 1000000, &o->max_restarts))
-        return opt_fault(v, e, "use a number from 0 to 1000000");
+    const char *slash = strchr(v->text, '/');
+    size_t len = slash ? (size_t)(slash - v->text) : 0;
+    char n[12] = "";
+
+    if (slash && len < sizeof n)
+        memcpy(n, v->text, len);
+    o->restart_period_ms = 0;
+    if (slash && (!opt_read_duration(slash + 1, &o->restart_period_ms) ||
+                  o->restart_period_ms == 0))
+        return opt_fault(v, e, "use N/PERIOD: 5/1h is five in an hour");
+    if (!read_small(slash ? n : v->text, 0, slash ? 1000 : 1000000,
+                    &o->max_restarts))
+        return opt_fault(v, e, "use a number from 0 to %d",
+                         slash ? 1000 : 1000000);
     return 0;
 }
 
@@ -118,6 +142,8 @@ static void restarts_print(const struct opt_row *row, const struct options *o,
 {
     (void)row;
     text_add(t, "%u", o->max_restarts);
+    if (o->restart_period_ms)
+        text_add(t, "/%" PRIu64 "ms", o->restart_period_ms);
 }
 
 static const char *const policy_words[] = {"never", "on-failure", "always",
@@ -245,9 +271,9 @@ static void view_print(const struct opt_row *row, const struct options *o,
                                            print}
 TYPE(nproc, "workers", "N|auto|gpu|cpu", nproc_words, false, nproc_read,
      nproc_print);
-TYPE(nnodes, "number", "N", NULL, false, nnodes_read, nnodes_print);
-TYPE(node_rank, "number", "R", NULL, false, node_rank_read, node_rank_print);
-TYPE(restarts, "number", "N", NULL, false, restarts_read, restarts_print);
+TYPE(nnodes, "number", "N|MIN:MAX", NULL, false, nnodes_read, nnodes_print);
+TYPE(node_rank, "number", "R|auto", NULL, false, node_rank_read, node_rank_print);
+TYPE(restarts, "number", "N[/PERIOD]", NULL, false, restarts_read, restarts_print);
 TYPE(policy, "word", "POLICY", policy_words, false, policy_read, policy_print);
 TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
      codes_print);

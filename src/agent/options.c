@@ -198,7 +198,7 @@ static int check_run(struct reader *r)
 {
     struct options *o = r->o;
 
-    if (o->node_rank >= o->nnodes)
+    if (!o->any_node_rank && o->node_rank >= o->nnodes)
         return err_set(r->e, ERR_USAGE,
                        "--node-rank %u must be less than --nnodes %u",
                        o->node_rank, o->nnodes);

@@ -56,7 +56,10 @@ struct options {
 
     enum nproc_kind nproc_kind;
     unsigned nproc; /* With NPROC_NUMBER, 1..OPT_MAX_NPROC. */
-    unsigned nnodes, node_rank;
+    unsigned nnodes, min_nodes; /* MIN:MAX: `nnodes` is MAX; else equal. */
+    unsigned node_rank;
+    bool any_node_rank; /* --node-rank auto. */
+    uint64_t last_call_ms;
     const char *master_addr;
     unsigned master_port, barrier_port;
     bool master_port_given; /* Asked for: a busy one is an error. */
@@ -69,6 +72,7 @@ struct options {
 
     uint64_t barrier_timeout_ms, rejoin_timeout_ms;
     unsigned max_restarts;
+    uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
     enum restart_policy restart_policy;
     uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
     bool no_restart_on[256]; /* Exit codes that are permanent. */

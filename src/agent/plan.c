@@ -4,6 +4,7 @@
 #include "agent/machine.h"
 #include "base/text.h"
 #include "rendezvous/port.h"
+#include "rendezvous/role.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -77,6 +78,7 @@ static void make_cookie(struct plan *p)
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e)
 {
+    bool coordinates = false;
     unsigned cpus;
     int r;
 
@@ -96,7 +98,13 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
                    strchr(o->master_addr, ':') ? "[%.255s]:%u" : "%.255s:%u",
                    o->master_addr, o->barrier_port);
     ret->master_port = o->master_port;
-    if (o->node_rank == 0)
+    ret->node_rank = o->node_rank;
+    if (o->any_node_rank && o->nnodes > 1) {
+        r = role_find(o->master_addr, o->barrier_port, o->barrier_timeout_ms,
+                      &coordinates, e);
+        ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;
+    }
+    if (r == 0 && ret->node_rank == 0)
         r = port_claim(&ret->master_port, o->master_port_given,
                        &ret->master_port_moved, e);
     return r;
@@ -107,7 +115,8 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     const struct options *o = p->o;
 
     memset(ret, 0, sizeof *ret);
-    ret->node_rank = o->node_rank;
+    ret->node_rank = p->node_rank;
+    ret->any_rank = o->any_node_rank && p->node_rank != 0;
     ret->nnodes = o->nnodes;
     ret->nproc = p->nproc;
     ret->max_restarts = o->max_restarts;
@@ -130,6 +139,9 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     ret->incarnation = p->incarnation;
     ret->seed = p->incarnation;
     ret->nnodes = o->nnodes;
+    ret->min_nodes = o->min_nodes;
+    ret->last_call_ms = o->last_call_ms;
+    ret->restart_period_ms = o->restart_period_ms;
     ret->job_id = o->job_id;
     ret->barrier_timeout_ms = o->barrier_timeout_ms;
     ret->rejoin_timeout_ms = o->rejoin_timeout_ms;

@@ -13,6 +13,7 @@ struct plan {
     char *const *envp;           /* agent's environ at start, borrowed. */
     unsigned nproc, omp_threads;
     bool has_gpus;               /* Workers are counted by GPUs. */
+    uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */
     uint64_t incarnation, command_hash;
     char own_cookie[24];         /* What only this agent's workers carry. */
     char cookie[PLAN_COOKIE_MAX]; /* AGENT_COOKIE: an outer agent's, and it. */

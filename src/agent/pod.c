@@ -146,6 +146,8 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->at.rank_base = m->rank_base;
     p->at.world_size = m->world_size;
     p->at.master_port = m->master_port;
+    p->at.group_rank = m->group_rank;
+    p->at.group_size = m->group_size;
     if (p->n_rounds > 1 || p->round > 0)
         pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
                 p->round, p->n_restarts, p->cfg.max_restarts);
@@ -319,7 +321,7 @@ void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
     memset(ret, 0, sizeof *ret);
     ret->exit_code = p->exit_code;
     ret->cause = p->cause;
-    ret->nnodes = p->cfg.nnodes;
+    ret->nnodes = p->at.group_size ? p->at.group_size : p->cfg.nnodes;
     ret->world_size = p->world_size;
     ret->node_rank = p->cfg.node_rank;
     ret->n_restarts = p->n_restarts;

@@ -40,7 +40,9 @@ enum pod_state {
 enum pod_link { LINK_DOWN, LINK_CONNECTING, LINK_UP, LINK_ADMITTED };
 
 struct pod_config {
-    uint32_t node_rank, nnodes, nproc, max_restarts;
+    uint32_t node_rank; /* WIRE_ANY_RANK: as pod 0 says in WELCOME. */
+    bool any_rank;      /* It was not asked for. */
+    uint32_t nnodes, nproc, max_restarts;
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
     bool has_stage;
@@ -50,6 +52,7 @@ struct pod_config {
 
 struct pod_round {
     uint32_t round, rank_base, world_size, master_port;
+    uint32_t group_rank, group_size; /* Among the pods of the round. */
 };
 
 struct pod_exit { /* How a worker ended. */

@@ -78,6 +78,7 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
 
     m.incarnation = p->cfg.incarnation;
     m.node_rank = p->cfg.node_rank;
+    m.any_rank = p->cfg.any_rank;
     m.nnodes = p->cfg.nnodes;
     m.nproc = p->cfg.nproc;
     m.n_restarts = p->n_restarts;
@@ -171,6 +172,9 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
 {
     if (p->was_admitted && p->zero_incarnation != m->incarnation)
         pod_say(p, LOG_WARNING, "node rank 0 is a new agent now");
+    if (p->cfg.node_rank != m->node_rank)
+        pod_say(p, LOG_INFO, "this pod is node rank %u", m->node_rank);
+    p->cfg.node_rank = m->node_rank;
     p->zero_incarnation = m->incarnation;
     p->link = LINK_ADMITTED;
     p->was_admitted = true;

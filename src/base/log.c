@@ -16,6 +16,11 @@ void log_setup(int node_rank, enum log_level max_level)
     log_max_level = max_level;
 }
 
+void log_setup_rank(int node_rank)
+{
+    log_node_rank = node_rank;
+}
+
 void log_set_sink(void (*sink)(void *ctx, const char *line, size_t len),
                   void *ctx)
 {

@@ -16,6 +16,9 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 /* Lines above `max_level` are left out. `node_rank` < 0: `agent: text`. */
 void log_setup(int node_rank, enum log_level max_level);
 
+/* Only the rank. */
+void log_setup_rank(int node_rank);
+
 /* Where lines go; NULL means stderr. `ctx` is borrowed. */
 void log_set_sink(void (*sink)(void *ctx, const char *line, size_t len),
                   void *ctx);

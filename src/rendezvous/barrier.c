@@ -91,7 +91,8 @@ static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bool resumed = p->state != PEER_UNSEEN &&
                    p->hello.incarnation == hello->incarnation;
 
-    if (!resumed && b->phase == BAR_RUN && p->state != PEER_LOST)
+    if (!resumed && b->phase == BAR_RUN && p->member &&
+        p->state != PEER_LOST)
         bar_lose(b, now_ms, rank, BAR_REPLACED);
     p->hello = *hello;
     p->conn = conn;
@@ -110,6 +111,7 @@ static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     }
     m.round = b->round;
     m.incarnation = b->cfg.incarnation;
+    m.node_rank = rank;
     bar_send(b, p, &m);
     catch_up(b, now_ms, rank, resumed);
 }
@@ -190,7 +192,7 @@ static void told(struct barrier *b, uint32_t rank)
 
 /* Checks of a HELLO that need no look at the rank. True where it may go on. */
 static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
-                 const struct wire_msg *m)
+                 const struct wire_msg *m, uint32_t rank)
 {
     struct failure f;
 
@@ -208,7 +210,10 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
             told(b, m->node_rank);
             bar_finish(b, now_ms, ERR_MISMATCH, &f);
         }
-    } else if (m->node_rank >= b->cfg.nnodes) {
+    } else if (rank == NOBODY) {
+        f = bar_fault(b, ERR_MISMATCH, "all %u node ranks are held by live "
+                      "pods", b->cfg.nnodes);
+    } else if (rank >= b->cfg.nnodes) {
         f = bar_fault(b, ERR_MISMATCH, "node rank %u is not below --nnodes %u",
                       m->node_rank, b->cfg.nnodes);
     } else {
@@ -216,6 +221,42 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
     }
     refuse(b, conn, f.code, f.text);
     return false;
+}
+
+/* A rank for a pod that takes any: its own again, one that nobody had, one
+ * that was lost, one that may yet come back. NOBODY: all are held. */
+static uint32_t choose_rank(const struct barrier *b, uint64_t incarnation)
+{
+    uint32_t lost = NOBODY, down = NOBODY, fresh = NOBODY;
+
+    for (uint32_t i = b->cfg.nnodes; i-- > 1;) {
+        const struct bar_peer *p = &b->peers[i];
+
+        if (p->state == PEER_UNSEEN)
+            fresh = i;
+        else if (p->hello.incarnation == incarnation)
+            return i;
+        else if (p->state == PEER_LOST || p->state == PEER_LEFT)
+            lost = i;
+        else if (p->down_ms)
+            down = i;
+    }
+    return fresh != NOBODY ? fresh : lost != NOBODY ? lost : down;
+}
+
+/* The rank that a HELLO is about; NOBODY where there is none left. */
+static uint32_t rank_of(const struct barrier *b, const struct wire_msg *m)
+{
+    const struct bar_peer *p;
+
+    if (!m->any_rank)
+        return m->node_rank;
+    if (m->node_rank < b->cfg.nnodes) {
+        p = &b->peers[m->node_rank];
+        if (p->hello.incarnation == m->incarnation || p->state == PEER_UNSEEN)
+            return m->node_rank;
+    }
+    return choose_rank(b, m->incarnation);
 }
 
 static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
@@ -227,15 +268,16 @@ static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                           .round = m->round,
                           .running = m->running,
                           .n_restarts = m->n_restarts};
+    uint32_t rank = rank_of(b, m);
     struct bar_peer *p;
 
-    if (!fits(b, now_ms, conn, m))
+    if (!fits(b, now_ms, conn, m, rank))
         return;
     (void)text_copy(h.host, sizeof h.host, m->host);
-    p = &b->peers[m->node_rank];
+    p = &b->peers[rank];
     if (p->conn != BARRIER_NO_CONN) {
         if (p->hello.incarnation != h.incarnation) {
-            challenge(b, now_ms, m->node_rank, conn, &h);
+            challenge(b, now_ms, rank, conn, &h);
             return;
         }
         /* The same agent on a new connection: the old one is dead. */
@@ -243,7 +285,7 @@ static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
         b->conns[p->conn].open_ms = 0;
         b->out.close(b->out.ctx, p->conn, true);
     }
-    welcome(b, now_ms, m->node_rank, conn, &h);
+    welcome(b, now_ms, rank, conn, &h);
 }
 
 static void digest_text(char out[2 * WIRE_DIGEST + 1], const uint8_t *digest)
@@ -262,7 +304,9 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
     char theirs[2 * WIRE_DIGEST + 1], ours[2 * WIRE_DIGEST + 1];
     struct failure f;
 
-    if (b->phase != BAR_GATHER ||
+    bool joins = b->phase == BAR_RUN && !p->member;
+
+    if ((b->phase != BAR_GATHER && !joins) ||
         (p->state != PEER_STAGING && p->state != PEER_STOPPING))
         return;
     if (!b->has_digest) {
@@ -285,6 +329,8 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
                 p->hello.host, p->addr, b->counts[PEER_ARRIVED],
                 b->cfg.nnodes);
+    if (joins)
+        bar_grow(b, now_ms, rank);
     bar_try_start(b, now_ms);
 }
 
@@ -319,7 +365,7 @@ static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
         p->state != PEER_RUNNING)
         return;
     bar_move(b, p, PEER_DONE);
-    if (b->counts[PEER_DONE] < b->cfg.nnodes)
+    if (b->counts[PEER_DONE] < b->n_members)
         return;
     if (b->cfg.restart_always && b->n_restarts < b->cfg.max_restarts) {
         f = bar_fault(b, 0, "all workers ended with 0 and the policy is "

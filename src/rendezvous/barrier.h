@@ -32,6 +32,7 @@
 #define BARRIER_HELLO_MS 10000     /* A connection must say HELLO within. */
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
+#define BARRIER_RESTARTS_MAX 1000 /* With a period. */
 #define BARRIER_STAGING_MS 60000   /* Progress this recent is not late. */
 
 enum barrier_phase { BAR_GATHER, BAR_RUN, BAR_ENDING, BAR_OVER };
@@ -52,11 +53,14 @@ enum bar_state {
 struct barrier_config {
     uint64_t incarnation; /* Of pod 0's agent; random. */
     uint64_t seed;        /* For jitter. */
-    uint32_t nnodes;
+    uint32_t nnodes;      /* At most so many pods; with `min_nodes` fewer. */
+    uint32_t min_nodes;   /* Start with so many after the last call. */
+    uint64_t last_call_ms;
     const char *job_id;   /* Borrowed for life. */
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
     uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
     uint32_t max_restarts;
+    uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
     bool restart_never, restart_always, restart_by_code; /* The policy. */
     bool no_restart_on[256];
     uint32_t master_port;
@@ -78,6 +82,7 @@ struct bar_peer {
     uint64_t progress_ms; /* Last staging progress. */
     uint64_t last_loss_ms;
     uint32_t n_losses;
+    bool member; /* Of the round that runs. */
     uint8_t percent;
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
@@ -112,12 +117,15 @@ struct barrier {
     uint32_t n_gone;     /* Have said BYE and closed. */
     uint32_t round;      /* That runs, or is being gathered. */
     uint32_t n_restarts; /* Counted against the budget. */
+    uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring. */
     uint32_t n_failures_in_a_row;
     bool started;        /* Some round has been started by this pod 0. */
     bool has_digest;
     uint8_t digest[WIRE_DIGEST];
     uint32_t digest_rank; /* Whose digest it is. */
     uint32_t world_size;
+    uint32_t n_members;   /* Pods of the round that runs. */
+    uint64_t enough_ms;   /* Since when min_nodes have arrived; 0: not yet. */
     uint64_t rng;
 
     uint64_t gather_ms;     /* When this gathering began. */

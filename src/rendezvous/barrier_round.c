@@ -44,7 +44,11 @@ void bar_send_start(const struct barrier *b, uint32_t rank)
     struct wire_msg m = {.kind = WIRE_START, .round = b->round};
 
     for (uint32_t i = 0; i < rank; i++)
-        m.rank_base += b->peers[i].hello.nproc;
+        if (b->peers[i].member) {
+            m.rank_base += b->peers[i].hello.nproc;
+            m.group_rank++;
+        }
+    m.group_size = b->n_members;
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
     m.n_restarts = b->n_restarts;
@@ -81,7 +85,7 @@ struct failure bar_fault(const struct barrier *b, int code, const char *fmt,
 static void warn_commands(const struct barrier *b)
 {
     for (uint32_t i = 1; i < b->cfg.nnodes; i++)
-        if (b->peers[i].hello.command_hash != b->peers[0].hello.command_hash) {
+        if (b->peers[i].member && b->peers[i].hello.command_hash != b->peers[0].hello.command_hash) {
             bar_say(b, LOG_WARNING,
                     "node rank %u runs another command line than node rank 0, "
                     "going on",
@@ -90,24 +94,81 @@ static void warn_commands(const struct barrier *b)
         }
 }
 
+bool bar_is_elastic(const struct barrier *b)
+{
+    return b->cfg.min_nodes > 0 && b->cfg.min_nodes < b->cfg.nnodes;
+}
+
+/* Pod 0 must be one of them, and nobody may still be stopping or be in the
+ * time in which it may come back. */
+bool bar_has_enough(const struct barrier *b)
+{
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return true;
+    if (!bar_is_elastic(b) || b->counts[PEER_ARRIVED] < b->cfg.min_nodes ||
+        b->peers[0].state != PEER_ARRIVED || b->counts[PEER_STOPPING] > 0)
+        return false;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (b->peers[i].down_ms)
+            return false;
+    return true;
+}
+
+/* With less than all, the last call must be over. */
+static bool is_last_call_over(struct barrier *b, uint64_t now_ms)
+{
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return true;
+    if (b->enough_ms == 0)
+        b->enough_ms = now_ms ? now_ms : 1;
+    if (now_ms - b->enough_ms >= b->cfg.last_call_ms)
+        return true;
+    bar_wake(b, b->enough_ms + b->cfg.last_call_ms);
+    return false;
+}
+
+/* Those that have arrived are the members. */
+static void form_group(struct barrier *b)
+{
+    b->world_size = 0;
+    b->n_members = 0;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        struct bar_peer *p = &b->peers[i];
+
+        p->member = p->state == PEER_ARRIVED;
+        if (!p->member)
+            continue;
+        b->world_size += p->hello.nproc;
+        b->n_members++;
+    }
+}
+
 void bar_try_start(struct barrier *b, uint64_t now_ms)
 {
     struct wire_msg m = {.kind = WIRE_START};
 
-    if (b->phase != BAR_GATHER || b->counts[PEER_ARRIVED] != b->cfg.nnodes)
+    if (b->phase != BAR_GATHER)
+        return;
+    if (!bar_has_enough(b)) {
+        b->enough_ms = 0;
+        return;
+    }
+    if (!is_last_call_over(b, now_ms))
         return;
     if (now_ms < b->not_before_ms) {
         bar_wake(b, b->not_before_ms);
         return;
     }
+    form_group(b);
     if (!b->started)
         warn_commands(b);
     b->phase = BAR_RUN;
     b->started = true;
     b->round_ms = now_ms;
-    b->world_size = 0;
-    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
-        b->world_size += b->peers[i].hello.nproc;
+    b->enough_ms = 0;
+    if (b->n_members < b->cfg.nnodes)
+        bar_say(b, LOG_INFO, "starting with %u of %u pods", b->n_members,
+                b->cfg.nnodes);
     m.round = b->round;
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
@@ -115,7 +176,11 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     /* Pod 0's own side last: it forks at once, and the others should not
      * wait for that. */
     m.rank_base = b->world_size;
+    m.group_rank = m.group_size = b->n_members;
     for (uint32_t i = b->cfg.nnodes; i-- > 0;) {
+        if (!b->peers[i].member)
+            continue;
+        m.group_rank--;
         m.rank_base -= b->peers[i].hello.nproc;
         bar_move(b, &b->peers[i], PEER_RUNNING);
         bar_send(b, &b->peers[i], &m);
@@ -153,6 +218,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
     b->gather_ms = now_ms;
     if (now_ms + delay_ms > b->not_before_ms)
         b->not_before_ms = now_ms + delay_ms;
+    b->enough_ms = 0;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
     bar_wake(b, now_ms + delay_ms);
     bar_wake(b, b->summary_ms);
@@ -179,18 +245,33 @@ static bool is_permanent(const struct barrier *b, const struct failure *cause)
     return b->cfg.restart_by_code && code > 0 && code < 128;
 }
 
+/* Whether one more restart is within the budget. */
+static bool may_restart(const struct barrier *b, uint64_t now_ms)
+{
+    uint32_t used = 0;
+
+    if (b->cfg.restart_period_ms == 0)
+        return b->n_restarts < b->cfg.max_restarts;
+    for (uint32_t i = 0; i < BARRIER_RESTARTS_MAX && i < b->n_restarts; i++)
+        used += b->restarts_ms[i] > 0 &&
+                now_ms - b->restarts_ms[i] < b->cfg.restart_period_ms;
+    return used < b->cfg.max_restarts;
+}
+
 /* Count one restart and open the next round, or end the job with `code`. */
 static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
                               const struct failure *cause)
 {
     uint64_t delay;
 
-    if (b->n_restarts >= b->cfg.max_restarts) {
+    if (!may_restart(b, now_ms)) {
         bar_finish(b, now_ms, code, code ? cause : NULL);
         return;
     }
     if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
         b->n_failures_in_a_row = 0;
+    b->restarts_ms[b->n_restarts % BARRIER_RESTARTS_MAX] =
+        now_ms ? now_ms : 1;
     b->n_restarts++;
     b->n_failures_in_a_row++;
     delay = backoff_ms(b);
@@ -216,8 +297,17 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_move(b, p, PEER_LEFT);
     p->lost_ms = now_ms;
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
-    if (b->phase == BAR_RUN)
+    if (b->phase == BAR_RUN && p->member)
         next_round(b, now_ms, cause, 0);
+}
+
+void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
+{
+    struct failure f = {.kind = FAILURE_NONE};
+
+    (void)snprintf(f.text, sizeof f.text, "node rank %u (%s, %s) joins", rank,
+                   b->peers[rank].hello.host, b->peers[rank].addr);
+    next_round(b, now_ms, &f, 0);
 }
 
 void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
@@ -252,7 +342,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     /* What ran there may run on until its own lease and grace are over. */
     if (silent && b->started)
         b->not_before_ms = now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms;
-    if (b->phase != BAR_RUN)
+    if (b->phase != BAR_RUN || !p->member)
         return;
     p->n_losses++;
     p->last_loss_ms = now_ms;
@@ -306,6 +396,9 @@ static bool must_hear(const struct barrier *b, const struct bar_peer *p,
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
 {
     uint32_t heard = b->n_gone + b->counts[PEER_LEFT];
+
+    if (!b->end_waits)
+        heard += b->counts[PEER_UNSEEN] + b->counts[PEER_LOST];
 
     if (b->phase != BAR_ENDING)
         return;

@@ -12,6 +12,12 @@ void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
 void bar_send(const struct barrier *b, const struct bar_peer *p,
               const struct wire_msg *m);
 
+/* Fewer pods than nnodes will do. */
+bool bar_is_elastic(const struct barrier *b);
+/* Enough have arrived to start, be it without some. */
+bool bar_has_enough(const struct barrier *b);
+/* A pod is there that the running round does not have: start anew with it. */
+void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank);
 /* START as this peer must get it. */
 void bar_send_start(const struct barrier *b, uint32_t rank);
 void bar_send_stop(const struct barrier *b, const struct bar_peer *p,

@@ -131,13 +131,16 @@ static void check_gathering(struct barrier *b, uint64_t now_ms)
     char missing[WIRE_TEXT_MAX - 64];
     struct failure f;
     bool late = false;
+    /* With enough pods the last call decides, not who is missing. */
+    bool enough = bar_is_elastic(b) &&
+                  b->counts[PEER_ARRIVED] >= b->cfg.min_nodes;
 
     if (b->started)
         limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
         const struct bar_peer *p = &b->peers[i];
 
-        if (b->started &&
+        if (b->started && !enough &&
             (p->state == PEER_LOST || p->state == PEER_LEFT) &&
             now_ms - p->lost_ms >= b->cfg.rejoin_timeout_ms) {
             barrier_describe(b, now_ms, missing, sizeof missing);
@@ -148,7 +151,7 @@ static void check_gathering(struct barrier *b, uint64_t now_ms)
             bar_finish(b, now_ms, ERR_PEER, &f);
             return;
         }
-        late = late || is_late(p, now_ms);
+        late = late || (!enough && is_late(p, now_ms));
     }
     if (now_ms - b->gather_ms < limit || !late)
         return;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* The descriptor stays open, and the name taken, until agent ends. */
-static bool claim_name(unsigned port)
+bool port_claim_name(const char *what, unsigned port)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -25,8 +25,8 @@ static bool claim_name(unsigned port)
 
     if (fd < 0)
         return true; /* Without it there is only the look at the port. */
-    n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "agent-master-port-%u",
-                 port);
+    n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "agent-%s-port-%u",
+                 what, port);
     if (bind(fd, (struct sockaddr *)&a,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                          (size_t)n)) == 0)
@@ -77,7 +77,7 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
     unsigned other = 0;
 
     *ret_moved = false;
-    if (is_free(*port) && claim_name(*port))
+    if (is_free(*port) && port_claim_name("master", *port))
         return 0;
     if (asked) {
         port_holder(*port, who, sizeof who);
@@ -88,7 +88,7 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
     }
     for (int i = 0; i < 100; i++)
         if (can_bind(AF_INET, 0, &other) && other && is_free(other) &&
-            claim_name(other)) {
+            port_claim_name("master", other)) {
             *port = other;
             *ret_moved = true;
             return 0;

@@ -14,6 +14,10 @@
  * *ret_moved is set. */
 int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e);
 
+/* Claim a name of this network namespace for this agent's life: "barrier" and
+ * a port, say. False where another agent has it. */
+bool port_claim_name(const char *what, unsigned port);
+
 /* "pid 123 (python)" for the process that listens on `port`, or "". */
 void port_holder(unsigned port, char *out, unsigned cap);
 

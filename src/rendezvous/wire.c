@@ -132,6 +132,7 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->nproc);
     walk_u32(w, &m->n_restarts);
     walk_u32(w, &m->running);
+    walk_u8(w, &m->any_rank);
     walk_u64(w, &m->command_hash);
     walk_string(w, m->job_id, sizeof m->job_id);
     walk_string(w, m->host, sizeof m->host);
@@ -141,6 +142,8 @@ static void walk_start(struct walk *w, struct wire_msg *m)
 {
     walk_u32(w, &m->rank_base);
     walk_u32(w, &m->world_size);
+    walk_u32(w, &m->group_rank);
+    walk_u32(w, &m->group_size);
     walk_u32(w, &m->master_port);
     walk_u32(w, &m->n_restarts);
 }
@@ -161,6 +164,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_WELCOME:
         walk_u64(w, &m->incarnation);
+        walk_u32(w, &m->node_rank);
         break;
     case WIRE_REFUSE:
         walk_u8(w, &m->code);

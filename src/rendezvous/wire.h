@@ -22,6 +22,7 @@
 #define WIRE_TEXT_MAX 512
 #define WIRE_DIGEST 32
 #define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
+#define WIRE_ANY_RANK UINT32_MAX /* HELLO: give me a node rank. */
 
 /* X(name, number, direction, meaning): the one table of messages. */
 #define WIRE_TABLE(X)                                                          \
@@ -49,11 +50,12 @@ struct wire_msg {
     enum wire_kind kind;
     uint32_t round; /* Which round it is about; 0 where none. */
 
-    /* HELLO; WELCOME (incarnation of pod 0). */
+    /* HELLO; WELCOME (incarnation of pod 0, the pod's node rank). */
     uint64_t incarnation;
     uint32_t node_rank, nnodes, nproc;
     uint32_t n_restarts;    /* HELLO, START, END: restarts used so far. */
     uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */
+    uint8_t any_rank;       /* HELLO: another rank will do as well (1). */
     uint64_t command_hash;  /* HELLO: of the workers' command line. */
     char job_id[WIRE_JOB_ID_MAX];
     char host[FAILURE_HOST_MAX];
@@ -61,6 +63,7 @@ struct wire_msg {
     uint8_t digest[WIRE_DIGEST]; /* ARRIVED: of the data sets; 0: none. */
     uint8_t percent;             /* PROGRESS: 0..100. */
     uint32_t rank_base, world_size; /* START; END (world_size). */
+    uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
     uint64_t delay_ms;              /* STOP: until the next round opens. */
     uint8_t code;                   /* REFUSE, END: exit status. */
