@@ -101,8 +101,8 @@ static int load(struct digits *d, struct idx *images, struct idx *labels,
     d->n_all = images->dims[0];
     d->n = (d->n_all + size - 1 - rank) / size;
     d->pixels = images->dims[1] * images->dims[2];
-    d->images = malloc((size_t)d->n * d->pixels + 1);
-    d->labels = malloc((size_t)d->n + 1);
+    d->images = calloc((size_t)d->n + 1, d->pixels);
+    d->labels = calloc((size_t)d->n + 1, 1);
     if (!d->images || !d->labels)
         return fail(why, "%s: out of memory", images->path);
     if (read_shard(images, d->pixels, rank, size, d->images, why) ||
