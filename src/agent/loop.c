@@ -92,8 +92,7 @@ static void reap(struct loop *l)
             continue;
         }
         l->n_reaped++;
-        if (l->pod.sup.state != SUP_RUNNING && l->pod.sup.state != SUP_IDLE)
-            l->pod.sup.poll_ms = 0; /* Look at once whether that was all. */
+        supervisor_nudge(&l->pod.sup, loop_now());
     }
 }
 

@@ -301,6 +301,8 @@ static int path_read(const struct opt_value *v, struct options *o,
 {
     if (v->text[0] == '\0')
         return opt_fault(v, e, "it must not be empty");
+    if (has_control(v->text))
+        return opt_fault(v, e, "control characters are not allowed in it");
     if (strlen(v->text) >= PATH_MAX)
         return opt_fault(v, e, "the path is too long");
     *FIELD(o, v->row, const char *) = v->text;

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *variable(char *const *envp, const char *name)
@@ -75,6 +76,19 @@ static void make_cookie(struct plan *p)
     text_add(&t, "%s", p->own_cookie);
 }
 
+static char *const *copy_pointers(char *const *envp)
+{
+    size_t n = 0;
+    char **copy;
+
+    while (envp[n])
+        n++;
+    copy = calloc(n + 1, sizeof *copy);
+    if (copy)
+        memcpy(copy, envp, n * sizeof *copy);
+    return copy;
+}
+
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e)
 {
@@ -84,7 +98,9 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
 
     memset(ret, 0, sizeof *ret);
     ret->o = o;
-    ret->envp = envp;
+    ret->envp = copy_pointers(envp); /* setenv() would change the original. */
+    if (!ret->envp)
+        return err_set(e, ERR_AGENT, "no memory for the environment");
     r = count_workers(ret, e);
     if (r != 0)
         return r;

@@ -1,5 +1,5 @@
 /* pod: see pod.h. This file has the states, the workers and the signals;
- * pod_link.c has pod 0 and the clock. */
+ * pod_link.c has pod 0, pod_time.c the clock. */
 #include "agent/pod.h"
 
 #include "agent/pod_parts.h"
@@ -79,6 +79,7 @@ void pod_leave(struct pod *p, uint64_t now_ms)
 
 void pod_nothing_runs(struct pod *p, uint64_t now_ms)
 {
+    p->settle_ms = 0;
     if (p->runs)
         p->round++;
     p->runs = false;
@@ -200,6 +201,13 @@ void pod_stage_done(struct pod *p, uint64_t now_ms,
     pod_take_queue(p, now_ms);
 }
 
+/* Which failure was first is as clear as it gets: tell pod 0. */
+static void pod_settle(struct pod *p, uint64_t now_ms)
+{
+    p->settle_ms = 0;
+    pod_report(p, now_ms);
+}
+
 static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
 {
     switch (news) {
@@ -209,7 +217,7 @@ static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
         p->state = POD_STOPPING;
         if (p->link != LINK_ADMITTED)
             pod_say(p, LOG_WARNING, "a worker failed; stopping the others");
-        pod_report(p, now_ms);
+        p->settle_ms = now_ms + POD_SETTLE_MS;
         break;
     case SUP_STOPPED:
         pod_nothing_runs(p, now_ms);
@@ -226,6 +234,12 @@ static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
         break;
     case SUP_STUCK:
         p->runs = false;
+        if (p->ended || p->stop_signo) {
+            pod_say(p, LOG_ERROR, "a process of the workers outlives SIGKILL; "
+                                  "the node may need a restart");
+            pod_nothing_runs(p, now_ms);
+            break;
+        }
         pod_fault(p, now_ms, ERR_RESOURCE,
                   "a process of the workers outlives SIGKILL; the node may "
                   "need a restart (see the lines above for its pid)");
@@ -233,27 +247,39 @@ static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
     }
 }
 
+/* The failure that an exit is. */
+static void describe_exit(const struct pod *p, const struct pod_exit *x,
+                          struct failure *f)
+{
+    memset(f, 0, sizeof *f);
+    f->kind = FAILURE_WORKER;
+    f->code = x->code;
+    f->signo = x->signo;
+    f->node_rank = p->cfg.node_rank;
+    f->rank = p->at.rank_base + x->worker;
+    f->local_rank = x->worker;
+    f->pid = x->pid;
+    f->round = p->round;
+    f->ran_ms = x->ran_ms;
+    (void)text_copy(f->host, sizeof f->host, p->cfg.host);
+    (void)text_copy(f->text, sizeof f->text, x->hint);
+    (void)text_copy(f->tail, sizeof f->tail, x->tail);
+}
+
 void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 {
-    struct failure *f = &p->failure;
-    bool ok = x->code == 0;
+    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING;
+    struct failure f;
 
-    if (!ok && p->sup.state == SUP_RUNNING) {
-        memset(f, 0, sizeof *f);
-        f->kind = FAILURE_WORKER;
-        f->code = x->code;
-        f->signo = x->signo;
-        f->node_rank = p->cfg.node_rank;
-        f->rank = p->at.rank_base + x->worker;
-        f->local_rank = x->worker;
-        f->pid = x->pid;
-        f->round = p->round;
-        f->ran_ms = x->ran_ms;
-        (void)text_copy(f->host, sizeof f->host, p->cfg.host);
-        (void)text_copy(f->text, sizeof f->text, x->hint);
-        (void)text_copy(f->tail, sizeof f->tail, x->tail);
+    /* A KILL of agent's own is never a cause. */
+    if (!ok && (first || (p->settle_ms && !p->sup.killed))) {
+        describe_exit(p, x, &f);
+        if (first || failure_beats(&f, &p->failure))
+            p->failure = f;
     }
     take_news(p, now_ms, supervisor_exited(&p->sup, now_ms, x->worker, ok));
+    if (p->settle_ms && p->sup.n_alive == 0)
+        pod_settle(p, now_ms); /* Nobody is left to be the cause. */
     pod_take_queue(p, now_ms);
 }
 
@@ -330,11 +356,12 @@ void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
     ret->job_ms = now_ms - p->start_ms;
 }
 
-/* For pod_deadline(): supervised time. */
 void pod_timeout(struct pod *p, uint64_t now_ms)
 {
     if (p->state == POD_GONE)
         return;
+    if (p->settle_ms && now_ms >= p->settle_ms)
+        pod_settle(p, now_ms);
     if (now_ms >= supervisor_deadline(&p->sup))
         take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
     if (p->bar && now_ms >= barrier_deadline(p->bar))

@@ -24,6 +24,7 @@
 #define POD_RETRY_MAX_MS 1000
 #define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
 #define POD_FLUSH_MS 5000     /* For the last frames to leave. */
+#define POD_SETTLE_MS 50      /* After a failure: was another one its cause? */
 #define POD_QUEUE_MAX 16      /* Messages of pod 0 to itself. */
 
 enum pod_state {
@@ -106,7 +107,9 @@ struct pod {
     bool staged;
     uint8_t percent;
     uint8_t digest[WIRE_DIGEST];
-    struct failure failure; /* This pod's own, of this round or for good. */
+    struct failure failure; /* This pod's own, of this round or for good,
+                               until pod 0 has heard of it. */
+    uint64_t settle_ms;     /* Until when `failure` may still change; or 0. */
     struct failure cause;   /* Of the end, or of the last stop. */
     bool ended;             /* END or REFUSE came, or this pod gave up. */
     int stop_signo;         /* Told to stop from outside. */

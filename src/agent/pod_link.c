@@ -1,5 +1,4 @@
-/* pod_link: a pod and pod 0: connecting, what is told, what is heard, and
- * what follows when nothing is heard. */
+/* pod_link: a pod and pod 0: connecting, what is told, what is heard. */
 #include "agent/pod.h"
 
 #include "agent/pod_parts.h"
@@ -108,6 +107,19 @@ void pod_start(struct pod *p, uint64_t now_ms)
     pod_take_queue(p, now_ms);
 }
 
+/* Until pod 0 has said that it knows (STOP, END), and not before it is clear
+ * which failure came first. */
+static void report_failure(struct pod *p, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_FAILED, .round = p->failure.round};
+
+    if (p->failure.kind == FAILURE_NONE || p->settle_ms || p->stop_signo ||
+        p->ended)
+        return;
+    m.failure = p->failure;
+    pod_tell(p, now_ms, &m);
+}
+
 void pod_report(struct pod *p, uint64_t now_ms)
 {
     struct wire_msg m = {.round = p->round};
@@ -120,6 +132,7 @@ void pod_report(struct pod *p, uint64_t now_ms)
         m.percent = p->percent;
         break;
     case POD_WAITING:
+        report_failure(p, now_ms);
         m.kind = WIRE_ARRIVED;
         memcpy(m.digest, p->digest, sizeof m.digest);
         break;
@@ -128,11 +141,8 @@ void pod_report(struct pod *p, uint64_t now_ms)
         break;
     case POD_STOPPING:
     case POD_FAILING:
-        if (p->failure.kind == FAILURE_NONE || p->stop_signo || p->ended)
-            return;
-        m.kind = WIRE_FAILED;
-        m.failure = p->failure;
-        break;
+        report_failure(p, now_ms);
+        return;
     case POD_RUNNING:
     case POD_LEAVING:
     case POD_GONE:
@@ -163,8 +173,9 @@ void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
                 why);
     }
     p->retry_ms = now_ms + p->retry_step_ms;
-    if (p->retry_step_ms < POD_RETRY_MAX_MS)
-        p->retry_step_ms *= 2;
+    p->retry_step_ms *= 2;
+    if (p->retry_step_ms > POD_RETRY_MAX_MS)
+        p->retry_step_ms = POD_RETRY_MAX_MS;
 }
 
 static void on_welcome(struct pod *p, uint64_t now_ms,

@@ -1,5 +1,5 @@
-/* pod_parts: what pod.c (workers, signals, states) and pod_link.c (pod 0, time)
- * need of each other. Internal to the pod. */
+/* pod_parts: what pod.c (workers, signals, states), pod_link.c (pod 0) and
+ * pod_time.c (deadlines) need of each other. Internal to the pod. */
 #ifndef AGENT_POD_PARTS_H
 #define AGENT_POD_PARTS_H
 

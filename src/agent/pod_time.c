@@ -120,6 +120,8 @@ uint64_t pod_deadline(const struct pod *p)
 
     if (p->state == POD_GONE)
         return UINT64_MAX;
+    if (p->settle_ms)
+        earliest(&at, p->settle_ms);
     if (p->bar) {
         earliest(&at, barrier_deadline(p->bar));
         if (p->state == POD_FAILING)

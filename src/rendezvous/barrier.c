@@ -34,7 +34,7 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
     b->ping_ms = now_ms + BARRIER_PING_MS;
     b->wake_ms = now_ms + BARRIER_PING_MS;
-    conns[BARRIER_LOCAL].open_ms = now_ms;
+    conns[BARRIER_LOCAL].open_ms = now_ms ? now_ms : 1;
     (void)text_copy(conns[BARRIER_LOCAL].addr, BARRIER_ADDR_MAX, "here");
 }
 
@@ -73,14 +73,25 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (runs && !(b->phase == BAR_RUN && p->hello.running == b->round)) {
         f = bar_fault(b, ERR_PEER, "the round that ran here is over");
         f.kind = FAILURE_LOST;
+        p->next_round = p->hello.running + 1;
         bar_move(b, p, PEER_STOPPING);
         bar_send_stop(b, p, p->hello.running, &f, 0);
     } else if (!resumed || p->state == PEER_LOST || p->state == PEER_LEFT) {
         bar_move(b, p, PEER_STAGING);
     } else if (!runs && b->phase == BAR_RUN && p->state == PEER_RUNNING) {
-        bar_send_start(b, rank);
+        if (p->hello.round <= b->round) {
+            bar_send_start(b, rank); /* It was lost on its way. */
+            return;
+        }
+        /* The round is over there: a failure that could not be told, and is
+         * told next, or the end of the lease. */
+        f = bar_fault(b, ERR_PEER, "node rank %u stopped its workers while it "
+                      "was cut off", rank);
+        f.kind = FAILURE_LOST;
+        f.node_rank = rank;
+        bar_move(b, p, PEER_STOPPING);
+        bar_suspect(b, now_ms, &f);
     }
-    (void)now_ms;
 }
 
 static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
@@ -94,6 +105,8 @@ static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (!resumed && b->phase == BAR_RUN && p->member &&
         p->state != PEER_LOST)
         bar_lose(b, now_ms, rank, BAR_REPLACED);
+    if (!resumed)
+        p->next_round = 0;
     p->hello = *hello;
     p->conn = conn;
     p->heard_ms = now_ms;
@@ -305,9 +318,12 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct failure f;
 
     bool joins = b->phase == BAR_RUN && !p->member;
+    /* Its workers were gone before the round's failure is settled. */
+    bool early = b->phase == BAR_RUN && p->state == PEER_STOPPING;
 
-    if ((b->phase != BAR_GATHER && !joins) ||
-        (p->state != PEER_STAGING && p->state != PEER_STOPPING))
+    if ((b->phase != BAR_GATHER && !joins && !early) ||
+        (p->state != PEER_STAGING && p->state != PEER_STOPPING) ||
+        m->round < p->next_round)
         return;
     if (!b->has_digest) {
         b->has_digest = true;
@@ -329,7 +345,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
                 p->hello.host, p->addr, b->counts[PEER_ARRIVED],
                 b->cfg.nnodes);
-    if (joins)
+    if (joins && !b->suspect_ms)
         bar_grow(b, now_ms, rank);
     bar_try_start(b, now_ms);
 }
@@ -351,7 +367,7 @@ static void failed(struct barrier *b, uint64_t now_ms, uint32_t rank,
     } else if (b->phase == BAR_RUN && m->round == b->round) {
         if (p->state == PEER_RUNNING)
             bar_move(b, p, PEER_STOPPING);
-        bar_worker_failed(b, now_ms, &m->failure);
+        bar_suspect(b, now_ms, &m->failure);
     }
 }
 
@@ -365,7 +381,8 @@ static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
         p->state != PEER_RUNNING)
         return;
     bar_move(b, p, PEER_DONE);
-    if (b->counts[PEER_DONE] < b->n_members)
+    bar_settle(b, now_ms);
+    if (b->phase != BAR_RUN || b->counts[PEER_DONE] < b->n_members)
         return;
     if (b->cfg.restart_always && b->n_restarts < b->cfg.max_restarts) {
         f = bar_fault(b, 0, "all workers ended with 0 and the policy is "

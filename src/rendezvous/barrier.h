@@ -28,11 +28,13 @@
 #define BARRIER_PING_MS 5000       /* Heartbeat, both ways. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
+#define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */
 #define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
 #define BARRIER_HELLO_MS 10000     /* A connection must say HELLO within. */
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
 #define BARRIER_RESTARTS_MAX 1000 /* With a period. */
+#define BARRIER_END_MS 10000      /* Who lost its connection may hear, too. */
 #define BARRIER_STAGING_MS 60000   /* Progress this recent is not late. */
 
 enum barrier_phase { BAR_GATHER, BAR_RUN, BAR_ENDING, BAR_OVER };
@@ -83,6 +85,7 @@ struct bar_peer {
     uint64_t last_loss_ms;
     uint32_t n_losses;
     bool member; /* Of the round that runs. */
+    uint32_t next_round; /* ARRIVED for less is about a round that it ran. */
     uint8_t percent;
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
@@ -119,6 +122,8 @@ struct barrier {
     uint32_t n_restarts; /* Counted against the budget. */
     uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring. */
     uint32_t n_failures_in_a_row;
+    struct failure suspect; /* The cause, as far as known; */
+    uint64_t suspect_ms;    /* since when; 0: no failure in this round. */
     bool started;        /* Some round has been started by this pod 0. */
     bool has_digest;
     uint8_t digest[WIRE_DIGEST];

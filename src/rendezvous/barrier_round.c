@@ -182,6 +182,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
             continue;
         m.group_rank--;
         m.rank_base -= b->peers[i].hello.nproc;
+        b->peers[i].next_round = b->round + 1;
         bar_move(b, &b->peers[i], PEER_RUNNING);
         bar_send(b, &b->peers[i], &m);
     }
@@ -214,6 +215,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
     uint32_t old = b->round;
 
     b->phase = BAR_GATHER;
+    b->suspect_ms = 0;
     b->round++;
     b->gather_ms = now_ms;
     if (now_ms + delay_ms > b->not_before_ms)
@@ -227,7 +229,8 @@ static void next_round(struct barrier *b, uint64_t now_ms,
 
         if (p->state == PEER_RUNNING || p->state == PEER_DONE)
             bar_move(b, p, PEER_STOPPING);
-        if (p->state == PEER_STOPPING)
+        if (p->state == PEER_STOPPING ||
+            (p->state == PEER_ARRIVED && p->member))
             bar_send_stop(b, p, old, cause, delay_ms);
     }
 }
@@ -278,6 +281,31 @@ static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
     next_round(b, now_ms, cause, delay);
 }
 
+void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
+{
+    if (!b->suspect_ms || failure_beats(f, &b->suspect))
+        b->suspect = *f;
+    if (!b->suspect_ms)
+        b->suspect_ms = now_ms ? now_ms : 1;
+    bar_wake(b, b->suspect_ms + BARRIER_SETTLE_MS);
+    bar_settle(b, now_ms);
+}
+
+void bar_settle(struct barrier *b, uint64_t now_ms)
+{
+    struct failure f = b->suspect;
+
+    if (!b->suspect_ms || b->phase != BAR_RUN)
+        return;
+    if (b->cfg.nnodes > 1 && b->counts[PEER_RUNNING] > 0 &&
+        now_ms < b->suspect_ms + BARRIER_SETTLE_MS) {
+        bar_wake(b, b->suspect_ms + BARRIER_SETTLE_MS);
+        return;
+    }
+    b->suspect_ms = 0;
+    bar_worker_failed(b, now_ms, &f);
+}
+
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
                        const struct failure *cause)
 {
@@ -297,7 +325,11 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_move(b, p, PEER_LEFT);
     p->lost_ms = now_ms;
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
-    if (b->phase == BAR_RUN && p->member)
+    if (b->phase != BAR_RUN || !p->member)
+        return;
+    if (b->suspect_ms)
+        bar_settle(b, b->suspect_ms + BARRIER_SETTLE_MS);
+    else
         next_round(b, now_ms, cause, 0);
 }
 
@@ -340,10 +372,15 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     bar_say(b, LOG_WARNING, "%s", f.text);
     /* What ran there may run on until its own lease and grace are over. */
-    if (silent && b->started)
+    if (silent && b->started &&
+        now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms > b->not_before_ms)
         b->not_before_ms = now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms;
     if (b->phase != BAR_RUN || !p->member)
         return;
+    if (b->suspect_ms) { /* A worker failed before the pod was lost. */
+        bar_settle(b, b->suspect_ms + BARRIER_SETTLE_MS);
+        return;
+    }
     p->n_losses++;
     p->last_loss_ms = now_ms;
     if (b->cfg.restart_never)
@@ -360,6 +397,7 @@ void bar_finish(struct barrier *b, uint64_t now_ms, int code,
     if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
         return;
     b->phase = BAR_ENDING;
+    b->suspect_ms = 0;
     b->end_ms = now_ms;
     b->end_waits = !b->started && cause && cause->kind == FAILURE_AGENT &&
                    code != ERR_BARRIER;
@@ -389,7 +427,7 @@ static bool must_hear(const struct barrier *b, const struct bar_peer *p,
     if (p->conn != BARRIER_NO_CONN)
         return since < b->cfg.grace_ms + BARRIER_HEAR_MS;
     if (p->down_ms)
-        return now_ms - p->down_ms < BARRIER_RESUME_MS;
+        return true; /* Until its time is over and it is lost. */
     return b->end_waits && since < BARRIER_HEAR_MS;
 }
 

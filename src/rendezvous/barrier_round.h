@@ -26,6 +26,10 @@ void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
 
 /* Start the round where all have arrived and nothing forbids it. */
 void bar_try_start(struct barrier *b, uint64_t now_ms);
+/* A failure in the running round, whose cause may yet be another. */
+void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f);
+/* Act on it where its time is over, or nobody is left to be the cause. */
+void bar_settle(struct barrier *b, uint64_t now_ms);
 /* A worker failed, or all are done and the policy is `always`. */
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
                        const struct failure *cause);

@@ -151,13 +151,22 @@ static void check_gathering(struct barrier *b, uint64_t now_ms)
             bar_finish(b, now_ms, ERR_PEER, &f);
             return;
         }
-        late = late || (!enough && is_late(p, now_ms));
+        /* Lost pods have their own time once the job has started. */
+        late = late || (!enough && is_late(p, now_ms) &&
+                        !(b->started && (p->state == PEER_LOST ||
+                                         p->state == PEER_LEFT)));
     }
     if (now_ms - b->gather_ms < limit || !late)
         return;
     barrier_describe(b, now_ms, missing, sizeof missing);
     f = bar_fault(b, ERR_BARRIER, "not all pods arrived in time: %s", missing);
     bar_finish(b, now_ms, ERR_BARRIER, &f);
+}
+
+/* How long the same incarnation may take to come back. */
+static uint64_t resume_ms(const struct barrier *b)
+{
+    return b->phase == BAR_ENDING ? BARRIER_END_MS : BARRIER_RESUME_MS;
 }
 
 static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
@@ -167,7 +176,7 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct bar_peer *p = &b->peers[rank];
     uint32_t conn = p->conn;
 
-    if (p->down_ms && now_ms - p->down_ms >= BARRIER_RESUME_MS)
+    if (p->down_ms && now_ms - p->down_ms >= resume_ms(b))
         bar_lose(b, now_ms, rank, BAR_CLOSED);
     if (conn == BARRIER_NO_CONN || rank == 0)
         return;
@@ -231,9 +240,10 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
         barrier_check_challenge(b, now_ms, i);
         check_peer(b, now_ms, i, ping_due);
         if (p->down_ms)
-            bar_wake(b, p->down_ms + BARRIER_RESUME_MS);
+            bar_wake(b, p->down_ms + resume_ms(b));
     }
     check_conns(b, now_ms);
+    bar_settle(b, now_ms);
     if (b->phase == BAR_GATHER) {
         bar_try_start(b, now_ms);
         if (b->phase == BAR_GATHER)

@@ -130,6 +130,8 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->node_rank);
     walk_u32(w, &m->nnodes);
     walk_u32(w, &m->nproc);
+    if (!w->out && !w->why && (m->nproc == 0 || m->nproc > WIRE_NPROC_MAX))
+        w->why = "nproc is out of bounds";
     walk_u32(w, &m->n_restarts);
     walk_u32(w, &m->running);
     walk_u8(w, &m->any_rank);
@@ -172,6 +174,8 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_PROGRESS:
         walk_u8(w, &m->percent);
+        if (!w->out && !w->why && m->percent > 100)
+            w->why = "more than 100 percent";
         break;
     case WIRE_ARRIVED:
         walk_bytes(w, m->digest, sizeof m->digest);
@@ -260,7 +264,8 @@ int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
         return 0;
     walk_head(&w, &magic, &version, &kind, &body, &round);
     *ret_version = version;
-    if (version != WIRE_VERSION)
+    /* REFUSE is the same in all versions, so that the reason gets through. */
+    if (version != WIRE_VERSION && kind != WIRE_REFUSE)
         return refuse(ret_why, "another protocol version");
     if (body > WIRE_FRAME_MAX - WIRE_HEAD)
         return refuse(ret_why, "a frame is too long");

@@ -21,6 +21,7 @@
 #define WIRE_JOB_ID_MAX 129 /* NUL included. */
 #define WIRE_TEXT_MAX 512
 #define WIRE_DIGEST 32
+#define WIRE_NPROC_MAX 1024
 #define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
 #define WIRE_ANY_RANK UINT32_MAX /* HELLO: give me a node rank. */
 
@@ -48,7 +49,8 @@ enum wire_kind {
 
 struct wire_msg {
     enum wire_kind kind;
-    uint32_t round; /* Which round it is about; 0 where none. */
+    uint32_t round; /* Which round it is about; 0 where none. PING: 1 asks for
+                       an answer. */
 
     /* HELLO; WELCOME (incarnation of pod 0, the pod's node rank). */
     uint64_t incarnation;

@@ -3,6 +3,7 @@
 #ifndef SUPERVISE_FAILURE_H
 #define SUPERVISE_FAILURE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define FAILURE_HOST_MAX 64
@@ -32,5 +33,11 @@ struct failure {
                                     WORKER: a hint known on its pod, or "". */
     char tail[FAILURE_TAIL_MAX]; /* WORKER: last stderr lines, or "". */
 };
+
+/* Pure. Whether `a` is the more likely cause of two failures of one round that
+ * are some milliseconds apart. When a worker dies its peers see their
+ * connections close and end, too, at times before the kernel has reported the
+ * first death; but nobody dies of SIGKILL or SIGSEGV because a peer did. */
+bool failure_beats(const struct failure *a, const struct failure *b);
 
 #endif

@@ -126,6 +126,12 @@ enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
     return SUP_QUIET;
 }
 
+void supervisor_nudge(struct supervisor *s, uint64_t now_ms)
+{
+    if (is_ending(s) && !s->sweeping && s->poll_ms != UINT64_MAX)
+        s->poll_ms = now_ms;
+}
+
 enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
 {
     if (!is_ending(s))

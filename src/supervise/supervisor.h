@@ -54,7 +54,7 @@ struct supervisor {
 void supervisor_init(struct supervisor *s, const struct sup_out *out,
                      uint32_t n_workers, uint64_t grace_ms);
 
-/* The caller starts all workers; a start that fails is a death with 126. */
+/* The caller starts all workers; a start that fails is a death. */
 void supervisor_start(struct supervisor *s);
 enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
                                 uint32_t worker, bool ok);
@@ -65,6 +65,8 @@ void supervisor_hurry(struct supervisor *s, uint64_t now_ms);
 /* Answer to a sweep: what is still alive, and whether output is pending. */
 enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
                                uint32_t n_left, bool output_pending);
+/* A child was reaped that is no worker: look at once whether that was all. */
+void supervisor_nudge(struct supervisor *s, uint64_t now_ms);
 enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms);
 uint64_t supervisor_deadline(const struct supervisor *s);
 

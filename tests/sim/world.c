@@ -624,7 +624,9 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
             world_fail(w, "no end after %u steps, %" PRIu64 " ms", n, w->now);
     }
     if (!all_over)
-        world_fail(w, "nothing is to come, and not all pods are gone");
+        world_fail(w, "nothing is to come, and not all pods are gone: pod 0 is "
+                   "in state %u, its barrier in phase %u",
+                   (unsigned)w->pods[0].pod.state, (unsigned)w->barrier.phase);
     world_check_end(w);
     while (w->n_heap > 0)
         free(next_event(w));
