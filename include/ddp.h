@@ -109,7 +109,13 @@ enum ddp_type {
  * Integer sums and products wrap. AVG is the sum divided by the world size,
  * for integers rounded toward zero. MIN and MAX of floats give NaN where one
  * rank has NaN. */
-enum ddp_op { DDP_SUM = 0, DDP_PROD = 1, DDP_MAX = 2, DDP_MIN = 3, DDP_AVG = 4 };
+enum ddp_op {
+    DDP_SUM = 0,
+    DDP_PROD = 1,
+    DDP_MAX = 2,
+    DDP_MIN = 3,
+    DDP_AVG = 4
+};
 
 /* What went wrong. The caller's, need not be initialised, nothing to free.
  * Later versions may use the reserved words; the size stays 512 bytes. */

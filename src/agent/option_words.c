@@ -272,8 +272,10 @@ static void view_print(const struct opt_row *row, const struct options *o,
 TYPE(nproc, "workers", "N|auto|gpu|cpu", nproc_words, false, nproc_read,
      nproc_print);
 TYPE(nnodes, "number", "N|MIN:MAX", NULL, false, nnodes_read, nnodes_print);
-TYPE(node_rank, "number", "R|auto", NULL, false, node_rank_read, node_rank_print);
-TYPE(restarts, "number", "N[/PERIOD]", NULL, false, restarts_read, restarts_print);
+TYPE(node_rank, "number", "R|auto", NULL, false, node_rank_read,
+     node_rank_print);
+TYPE(restarts, "number", "N[/PERIOD]", NULL, false, restarts_read,
+     restarts_print);
 TYPE(policy, "word", "POLICY", policy_words, false, policy_read, policy_print);
 TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
      codes_print);

@@ -7,11 +7,14 @@
  * on node rank 0, the barrier; pod 0's own side talks to its barrier by the
  * same messages as every other pod.
  *
- *   STAGING -> WAITING -START-> RUNNING -all 0-> FINISHED -END-> LEAVING -> GONE
- *                 ^                |                 |             ^
- *                 |        failure, STOP, TERM       | STOP        | END, TERM
- *                 +---all gone-- STOPPING <----------+-------------+
- */
+ *  STAGING -> WAITING -START-> RUNNING -all 0-> FINISHED -END-> LEAVING -> GONE
+ *     |          ^                |                 |             ^
+ *  bad data      |        failure, STOP, TERM     STOP        END, TERM
+ *     v          +---all gone-- STOPPING            |             |
+ *  FAILING       +----------------------------------+-------------+
+ *
+ *  STOPPING goes to LEAVING where the job ended or the pod was told to stop.
+ *  FAILING tells pod 0 of a permanent failure of this pod, then leaves. */
 #ifndef AGENT_POD_H
 #define AGENT_POD_H
 

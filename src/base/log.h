@@ -2,7 +2,7 @@
  *
  * A line is handed over in one piece: to the sink where one is set (the loop
  * sets one, so that agent's lines and the workers' share a queue), else by one
- * write(2) to stderr. The only module with mutable globals. Main thread only. */
+ * write(2) to stderr. Alone in having mutable globals. Main thread only. */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 

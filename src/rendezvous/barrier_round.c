@@ -85,7 +85,8 @@ struct failure bar_fault(const struct barrier *b, int code, const char *fmt,
 static void warn_commands(const struct barrier *b)
 {
     for (uint32_t i = 1; i < b->cfg.nnodes; i++)
-        if (b->peers[i].member && b->peers[i].hello.command_hash != b->peers[0].hello.command_hash) {
+        if (b->peers[i].member && b->peers[i].hello.command_hash !=
+                                      b->peers[0].hello.command_hash) {
             bar_say(b, LOG_WARNING,
                     "node rank %u runs another command line than node rank 0, "
                     "going on",

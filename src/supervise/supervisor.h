@@ -5,8 +5,8 @@
  * again. Whether the job restarts is not decided here but by pod 0
  * (rendezvous/barrier.h).
  *
- *   IDLE --start--> RUNNING --a worker fails, or stop--> STOPPING --gone--> IDLE
- *                      +------all workers ended with 0--> CLEANING --gone--> IDLE
+ *  IDLE --start--> RUNNING --a worker fails, or stop--> STOPPING --gone--> IDLE
+ *                     +-----all workers ended with 0--> CLEANING --gone--> IDLE
  */
 #ifndef SUPERVISE_SUPERVISOR_H
 #define SUPERVISE_SUPERVISOR_H
@@ -45,7 +45,7 @@ struct supervisor {
     bool alive[SUP_MAX_WORKERS];
     bool killed;        /* SIGKILL was sent. */
     bool sweeping;      /* A sweep was asked for, no answer yet. */
-    bool swept_term;    /* What was left behind got TERM after the last death. */
+    bool swept_term;    /* What was left got TERM after the last death. */
     uint64_t kill_ms;   /* STOPPING, CLEANING: when TERM becomes KILL. */
     uint64_t poll_ms;   /* When to look again; UINT64_MAX: not waiting. */
     uint64_t poll_step_ms;

@@ -71,7 +71,8 @@ static inline const char *get(const struct env *v, const char *name)
     return found;
 }
 
-static inline void assert_var(const struct env *v, const char *name, const char *want)
+static inline void assert_var(const struct env *v, const char *name,
+                              const char *want)
 {
     const char *is = get(v, name);
 

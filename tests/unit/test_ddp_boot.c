@@ -272,7 +272,8 @@ static void test_the_right_one_comes_late(void **state)
     k.real_at = f.addr;
     fake_table(&k);
     ddp_conn_close(&k.boot);
-    real_expect(&r, DDP_EPEER, 0, "rank 0 closed the connection while the ring");
+    real_expect(&r, DDP_EPEER, 0,
+                "rank 0 closed the connection while the ring");
     fake_close(&k);
 }
 

@@ -363,7 +363,7 @@ static void test_wrong_arguments(void **state)
     ddp_free(w.c);
 }
 
-/* Only one thread at a time: the second one gets an error, the first goes on. */
+/* One thread at a time: the second one gets an error, the first goes on. */
 static void *run_first(void *arg)
 {
     struct rank *r = arg;
@@ -437,7 +437,8 @@ static void run_differ(struct rank *r)
     else if (!strcmp(what, "root"))
         r->rc = ddp_broadcast(r->c, b, 4, DDP_I32, odd, NULL, &r->err);
     else
-        r->rc = ddp_all_reduce(r->c, b, b, odd && !strcmp(what, "count") ? 5 : 4,
+        r->rc = ddp_all_reduce(r->c, b, b,
+                               odd && !strcmp(what, "count") ? 5 : 4,
                                odd && !strcmp(what, "type") ? DDP_F32 : DDP_I32,
                                odd && !strcmp(what, "op") ? DDP_MAX : DDP_SUM,
                                NULL, &r->err);
