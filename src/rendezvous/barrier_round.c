@@ -350,8 +350,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
         [BAR_CLOSED] = "closed its connection and did not come back within 2 s",
         [BAR_SILENT] = "was silent for 15 s",
         [BAR_REPLACED] = "went away, and a new pod has taken its place",
-        [BAR_REPLACED_SILENT] = "does not answer, and a new pod has taken its "
-                                "place",
+        [BAR_REPLACED_SILENT] = "is silent, and a new pod has taken its place",
     };
     bool silent = how == BAR_SILENT || how == BAR_REPLACED_SILENT;
     struct bar_peer *p = &b->peers[rank];

@@ -24,7 +24,8 @@ static bool chance(struct world *w, unsigned percent)
     return draw(w, 100) < percent;
 }
 
-static void say(struct world *w, const char *fmt, ...)
+static void __attribute__((format(printf, 2, 3)))
+say(struct world *w, const char *fmt, ...)
 {
     va_list ap;
 
