@@ -1,0 +1,388 @@
+/* barrier: pod 0's side, told by what it sends. Whole jobs are in tests/sim;
+ * here are admission, refusals, deadlines and texts, one by one. */
+#include "rendezvous/barrier.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PODS 4
+#define CONNS 32
+
+static struct barrier b;
+static struct bar_peer peers[PODS];
+static struct bar_conn conns[CONNS];
+static struct barrier_config cfg;
+static char story[4096]; /* "<conn>:<kind>" of what was sent, "x<conn>". */
+static struct wire_msg last; /* The last frame sent. */
+
+static void on_send(void *ctx, uint32_t conn, const struct wire_msg *m)
+{
+    size_t len = strlen(story);
+
+    (void)ctx;
+    if (m->kind == WIRE_PING && !m->round)
+        return;
+    (void)snprintf(story + len, sizeof story - len, "%u:%s ", conn,
+                   wire_name(m->kind));
+    last = *m;
+}
+
+static void on_close(void *ctx, uint32_t conn, bool abort)
+{
+    size_t len = strlen(story);
+
+    (void)ctx;
+    (void)abort;
+    (void)snprintf(story + len, sizeof story - len, "x%u ", conn);
+}
+
+static void on_log(void *ctx, enum log_level level, const char *text)
+{
+    (void)ctx;
+    (void)level;
+    (void)text;
+}
+
+static void told(const char *want)
+{
+    assert_string_equal(story, want);
+    story[0] = '\0';
+}
+
+static void say(uint64_t now, uint32_t conn, struct wire_msg m)
+{
+    barrier_message(&b, now, conn, &m);
+}
+
+static struct wire_msg hello(uint32_t rank, uint64_t incarnation)
+{
+    struct wire_msg m = {.kind = WIRE_HELLO, .incarnation = incarnation,
+                         .node_rank = rank, .nnodes = cfg.nnodes, .nproc = 2,
+                         .running = WIRE_NO_ROUND};
+
+    memcpy(m.job_id, "job", 4);
+    (void)snprintf(m.host, sizeof m.host, "w%u", rank);
+    return m;
+}
+
+static void join(uint64_t now, uint32_t conn, uint32_t rank)
+{
+    char addr[32];
+
+    (void)snprintf(addr, sizeof addr, "10.0.0.%u:1", rank);
+    if (conn != BARRIER_LOCAL)
+        barrier_open(&b, now, conn, addr);
+    say(now, conn, hello(rank, 100 + rank));
+}
+
+static void arrive(uint64_t now, uint32_t conn, uint32_t round)
+{
+    say(now, conn, (struct wire_msg){.kind = WIRE_ARRIVED, .round = round});
+}
+
+/* Pods 0..n-1 on connections of the same number, all arrived: round 0 runs. */
+static void begin(uint32_t nnodes)
+{
+    struct barrier_out out = {
+        .send = on_send, .close = on_close, .log = on_log};
+
+    cfg = (struct barrier_config){.incarnation = 1, .seed = 1,
+                                  .nnodes = nnodes, .job_id = "job",
+                                  .barrier_timeout_ms = 600000,
+                                  .rejoin_timeout_ms = 300000,
+                                  .grace_ms = 5000, .backoff_min_ms = 1000,
+                                  .backoff_max_ms = 4000,
+                                  .restart_reset_ms = 600000,
+                                  .max_restarts = 2, .master_port = 29500};
+    barrier_init(&b, &cfg, &out, peers, conns, CONNS, 1);
+    story[0] = '\0';
+}
+
+static void run_all(uint32_t nnodes)
+{
+    begin(nnodes);
+    for (uint32_t i = 0; i < nnodes; i++) {
+        join(10, i, i);
+        arrive(11, i, 0);
+    }
+    assert_int_equal(b.phase, BAR_RUN);
+    story[0] = '\0';
+}
+
+static struct wire_msg failed(int code, int signo)
+{
+    struct wire_msg m = {.kind = WIRE_FAILED, .round = b.round};
+
+    m.failure.kind = FAILURE_WORKER;
+    m.failure.code = code;
+    m.failure.signo = signo;
+    return m;
+}
+
+static void test_all_arrive(void **state)
+{
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    told("0:WELCOME ");
+    arrive(11, BARRIER_LOCAL, 0);
+    join(20, 1, 1);
+    told("1:WELCOME ");
+    assert_int_equal(last.incarnation, 1);
+    arrive(21, 1, 0);
+    told("1:START 0:START ");
+    assert_int_equal(last.rank_base, 0); /* Pod 0 is told last. */
+    assert_int_equal(last.world_size, 4);
+    assert_int_equal(last.group_size, 2);
+}
+
+static void refused(int code, const char *text)
+{
+    assert_int_equal(last.kind, WIRE_REFUSE);
+    assert_int_equal(last.code, code);
+    assert_string_equal(last.text, text);
+}
+
+static void test_refusals(void **state)
+{
+    struct wire_msg m;
+
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    barrier_open(&b, 10, 1, "10.0.0.9:1");
+    m = hello(1, 5);
+    memcpy(m.job_id, "other", 6);
+    say(10, 1, m);
+    refused(77, "wrong job id: this pod says 'other', the job here is 'job'");
+    told("0:WELCOME 1:REFUSE x1 ");
+    barrier_closed(&b, 11, 1);
+    barrier_open(&b, 12, 2, "10.0.0.9:2");
+    say(12, 2, hello(0, 6));
+    refused(78, "node rank 0 is held by a live pod at here; this one is at "
+                "10.0.0.9:2: give each pod its own --node-rank");
+    barrier_open(&b, 13, 3, "10.0.0.9:3");
+    barrier_garbage(&b, 13, 3, "another protocol version", 9);
+    refused(78, "protocol version 9, node rank 0 speaks 1: use the same agent "
+                "in all pods");
+    assert_int_equal(b.phase, BAR_GATHER);
+    story[0] = '\0';
+    barrier_open(&b, 14, 4, "10.0.0.9:4");
+    barrier_garbage(&b, 14, 4, "no frame of agent", 0);
+    told("x4 "); /* A stranger gets no answer. */
+    barrier_open(&b, 15, 5, "10.0.0.9:5");
+    arrive(15, 5, 0);
+    told("x5 "); /* No HELLO first. */
+}
+
+static void test_another_nnodes_ends_all(void **state)
+{
+    struct wire_msg m;
+
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    story[0] = '\0';
+    barrier_open(&b, 20, 1, "10.0.0.1:1");
+    m = hello(1, 5);
+    m.nnodes = 3;
+    say(20, 1, m);
+    told("0:END 1:REFUSE x1 ");
+    refused(78, "pods disagree about the number of pods: node rank 1 (w1, "
+                "10.0.0.1:1) says --nnodes 3, node rank 0 says 2");
+    say(21, BARRIER_LOCAL, (struct wire_msg){.kind = WIRE_BYE});
+    assert_int_equal(b.phase, BAR_OVER); /* Nobody else is to hear. */
+}
+
+static void test_held_rank(void **state)
+{
+    (void)state;
+    run_all(2);
+    barrier_open(&b, 100, 5, "10.0.0.7:1");
+    say(100, 5, hello(1, 999));
+    told("1:PING ");
+    say(100, 1, (struct wire_msg){.kind = WIRE_PING}); /* In the same ms. */
+    barrier_timeout(&b, 100 + BARRIER_PROBE_MS);
+    assert_int_equal(last.kind, WIRE_REFUSE);
+    assert_int_equal(peers[1].conn, 1);
+    assert_int_equal(b.phase, BAR_RUN);
+
+    run_all(2); /* And one that does not answer. */
+    barrier_open(&b, 100, 5, "10.0.0.7:1");
+    say(100, 5, hello(1, 999));
+    barrier_timeout(&b, 100 + BARRIER_PROBE_MS);
+    assert_int_equal(peers[1].conn, 5);
+    assert_int_equal(b.phase, BAR_GATHER);
+    /* What ran there may run for its lease and grace. */
+    assert_int_equal(b.not_before_ms, 100 + BARRIER_PROBE_MS +
+                                          BARRIER_SILENCE_MS + cfg.grace_ms);
+}
+
+static void test_restart_and_budget(void **state)
+{
+    (void)state;
+    run_all(2);
+    say(1000, 1, failed(3, 0));
+    told(""); /* It settles first. */
+    barrier_timeout(&b, 1000 + BARRIER_SETTLE_MS);
+    told("0:STOP 1:STOP ");
+    assert_int_equal(b.n_restarts, 1);
+    assert_int_equal(last.failure.code, 3);
+    assert_in_range(last.delay_ms, 750, 1000);
+    arrive(1100, 1, 1);
+    arrive(1100, BARRIER_LOCAL, 1);
+    told(""); /* The back-off. */
+    barrier_timeout(&b, b.not_before_ms);
+    told("1:START 0:START ");
+    say(5000, 1, failed(3, 0));
+    barrier_timeout(&b, 5000 + BARRIER_SETTLE_MS);
+    assert_in_range(last.delay_ms, 1500, 2000); /* Doubled. */
+    arrive(5100, 1, 2);
+    arrive(5100, BARRIER_LOCAL, 2);
+    barrier_timeout(&b, b.not_before_ms);
+    story[0] = '\0';
+    say(9000, 1, failed(4, 0));
+    barrier_timeout(&b, 9000 + BARRIER_SETTLE_MS);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 4);
+}
+
+/* The peer's exit came first, the death that caused it a moment later. */
+static void test_the_cause_wins(void **state)
+{
+    (void)state;
+    run_all(3);
+    say(1000, 1, failed(1, 0));
+    say(1020, 2, failed(137, 9));
+    barrier_timeout(&b, 1000 + BARRIER_SETTLE_MS);
+    assert_int_equal(last.kind, WIRE_STOP);
+    assert_int_equal(last.failure.code, 137);
+}
+
+static void test_lost_pod(void **state)
+{
+    (void)state;
+    run_all(2);
+    barrier_closed(&b, 100, 1);
+    barrier_open(&b, 150, 2, "10.0.0.1:2"); /* The same agent again. */
+    last = hello(1, 101);
+    last.running = 0;
+    say(150, 2, last);
+    told("2:WELCOME ");
+    assert_int_equal(b.phase, BAR_RUN);
+    barrier_closed(&b, 200, 2);
+    barrier_timeout(&b, 200 + BARRIER_RESUME_MS);
+    told("0:STOP ");
+    assert_int_equal(b.n_restarts, 0); /* The first loss is free. */
+    arrive(3000, BARRIER_LOCAL, 1);
+    barrier_timeout(&b, 200 + BARRIER_RESUME_MS + cfg.rejoin_timeout_ms);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_int_equal(last.code, 201);
+}
+
+static void test_silence(void **state)
+{
+    (void)state;
+    run_all(2);
+    barrier_timeout(&b, 11 + BARRIER_SILENCE_MS);
+    told("x1 0:STOP ");
+}
+
+static void test_timeout_names_the_missing(void **state)
+{
+    char text[512];
+
+    (void)state;
+    begin(4);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(10, BARRIER_LOCAL, 0);
+    join(20, 2, 2);
+    say(30, 2, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 45});
+    barrier_describe(&b, 40, text, sizeof text);
+    assert_string_equal(text, "node ranks 1,3 not seen yet; node rank 2 "
+                              "staging (45 %)");
+    barrier_closed(&b, 50, 2);
+    barrier_timeout(&b, 50 + BARRIER_RESUME_MS);
+    barrier_describe(&b, 12030, text, sizeof text);
+    assert_string_equal(text, "node ranks 1,3 not seen yet; node rank 2 seen "
+                              "and lost, last heard 12 s ago at 10.0.0.2:1");
+    barrier_timeout(&b, 1 + cfg.barrier_timeout_ms);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_int_equal(last.code, 200);
+}
+
+static void test_staging_is_not_late(void **state)
+{
+    uint64_t end = 1 + 600000;
+
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(10, BARRIER_LOCAL, 0);
+    join(end - 30000, 1, 1);
+    say(end - 1000, 1, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 9});
+    barrier_timeout(&b, end);
+    assert_int_equal(b.phase, BAR_GATHER);
+    peers[1].heard_ms = end + BARRIER_STAGING_MS; /* Alive, but stuck. */
+    barrier_timeout(&b, end + BARRIER_STAGING_MS);
+    assert_int_equal(b.phase, BAR_ENDING);
+}
+
+static void test_end(void **state)
+{
+    (void)state;
+    run_all(2);
+    say(100, BARRIER_LOCAL, (struct wire_msg){.kind = WIRE_DONE});
+    told("");
+    say(200, 1, (struct wire_msg){.kind = WIRE_DONE});
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 0);
+    say(201, BARRIER_LOCAL, (struct wire_msg){.kind = WIRE_BYE});
+    say(202, 1, (struct wire_msg){.kind = WIRE_BYE});
+    assert_int_equal(b.phase, BAR_ENDING); /* Pod 0 leaves last. */
+    barrier_closed(&b, 203, 1);
+    assert_int_equal(b.phase, BAR_OVER);
+}
+
+static void test_different_data(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_ARRIVED, .digest = {1}};
+
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    join(10, 1, 1);
+    arrive(11, BARRIER_LOCAL, 0);
+    story[0] = '\0';
+    say(12, 1, m);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 78);
+    assert_non_null(strstr(last.failure.text, "digest 0100000000"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_arrive),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_another_nnodes_ends_all),
+        cmocka_unit_test(test_held_rank),
+        cmocka_unit_test(test_restart_and_budget),
+        cmocka_unit_test(test_the_cause_wins),
+        cmocka_unit_test(test_lost_pod),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_timeout_names_the_missing),
+        cmocka_unit_test(test_staging_is_not_late),
+        cmocka_unit_test(test_end),
+        cmocka_unit_test(test_different_data),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,98 @@
+/* stager: the lines between the child and agent. */
+#include "dataset/stager.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct stager_line a, b;
+static char line[STAGER_LINE_MAX];
+
+static void there_and_back(void)
+{
+    assert_true(stager_format(&a, line, sizeof line));
+    assert_int_equal(line[strlen(line) - 1], '\n');
+    line[strlen(line) - 1] = '\0';
+    assert_true(stager_parse(line, &b));
+    assert_int_equal(a.kind, b.kind);
+}
+
+static void test_lines(void **state)
+{
+    (void)state;
+    memset(&a, 0, sizeof a);
+    a.kind = STAGER_PROGRESS;
+    a.percent = 42;
+    a.waiting = true;
+    there_and_back();
+    assert_true(b.percent == 42 && b.waiting);
+
+    a.kind = STAGER_SET;
+    a.index = 3;
+    memset(a.set.digest, 0x5a, sizeof a.set.digest);
+    (void)snprintf(a.set.name, sizeof a.set.name, "my set\twith a tab");
+    (void)snprintf(a.set.dir, sizeof a.set.dir, "/s/my set@0/x y");
+    a.set.reused = true;
+    a.set.n_files = 1u << 20;
+    a.set.n_bytes = (uint64_t)1 << 50;
+    there_and_back();
+    assert_memory_equal(a.set.digest, b.set.digest, 32);
+    assert_string_equal(a.set.name, b.set.name);
+    assert_string_equal(a.set.dir, b.set.dir);
+    assert_true(b.index == 3 && b.set.reused);
+    assert_true(b.set.n_bytes == a.set.n_bytes);
+
+    a.kind = STAGER_ERROR;
+    a.err.code = 65;
+    (void)snprintf(a.err.text, sizeof a.err.text, "a\nb: wrong");
+    there_and_back();
+    assert_int_equal(b.err.code, 65);
+    assert_string_equal(b.err.text, "a b: wrong");
+}
+
+static void test_malformed(void **state)
+{
+    static const char *const bad[] = {
+        "", "progress", "progress 101 0", "progress x 0", "set", "set 1 00",
+        "set 0 zz 0 1 1 n\t/d", "error", "error 0 x", "error 999 x", "hello",
+        "set 0 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
+        " 0 1 1 name-without-folder",
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_false(stager_parse(bad[i], &b));
+}
+
+static void test_digest(void **state)
+{
+    static struct stage_result sets[2];
+    uint8_t one[32], two[32], swapped[32];
+
+    (void)state;
+    memset(sets[0].digest, 1, 32);
+    memset(sets[1].digest, 2, 32);
+    stager_digest(sets, 1, one);
+    assert_memory_equal(one, sets[0].digest, 32);
+    stager_digest(sets, 2, two);
+    memset(sets[0].digest, 2, 32);
+    memset(sets[1].digest, 1, 32);
+    stager_digest(sets, 2, swapped);
+    assert_memory_not_equal(two, swapped, 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_digest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
