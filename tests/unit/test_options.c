@@ -1,0 +1,280 @@
+/* options: command lines and environments, and what is read or said. */
+#include "agent/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct options o;
+static struct err e;
+
+/* Words split at blanks; `env` likewise, or NULL. Returns options_read(). */
+static int read_line(const char *line, const char *env)
+{
+    static char words[4096], vars[4096];
+    char *argv[64], *envp[64], *save;
+    int n = 0, m = 0;
+
+    (void)snprintf(words, sizeof words, "%s", line);
+    for (char *w = strtok_r(words, " ", &save); w;
+         w = strtok_r(NULL, " ", &save))
+        argv[n++] = w;
+    argv[n] = NULL;
+    (void)snprintf(vars, sizeof vars, "%s", env ? env : "");
+    for (char *w = strtok_r(vars, " ", &save); w;
+         w = strtok_r(NULL, " ", &save))
+        envp[m++] = w;
+    envp[m] = NULL;
+    memset(&e, 0, sizeof e);
+    return options_read(&o, n, argv, envp, &e);
+}
+
+static void good(const char *line, const char *env)
+{
+    if (read_line(line, env) != 0)
+        fail_msg("%s [%s]: %s", line, env ? env : "", e.text);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    good("agent true", NULL);
+    assert_int_equal(o.command, CMD_RUN);
+    assert_int_equal(o.nproc_kind, NPROC_DEFAULT);
+    assert_int_equal(o.nnodes, 1);
+    assert_int_equal(o.max_restarts, 3);
+    assert_int_equal(o.grace_ms, 25000);
+    assert_int_equal(o.backoff_min_ms, 1000);
+    assert_int_equal(o.backoff_max_ms, 30000);
+    assert_int_equal(o.barrier_timeout_ms, 600000);
+    assert_string_equal(o.master_addr, "127.0.0.1");
+    assert_false(o.master_port_given);
+    assert_string_equal(o.job_id, "none");
+    assert_string_equal(o.role, "rank");
+    assert_string_equal(o.log_prefix, "[{role}{rank}] ");
+    assert_string_equal(o.args[0], "true");
+    assert_int_equal(o.n_args, 1);
+}
+
+static void test_spelling(void **state)
+{
+    static const char *const same[] = {
+        "agent --max-restarts 7 c", "agent --max-restarts=7 c",
+        "agent --max_restarts 7 c", "agent --max_restarts=7 -- c",
+        "agent run --max-restarts 7 c", "agent --max-restarts 1 "
+        "--max-restarts 7 c"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof same / sizeof same[0]; i++) {
+        good(same[i], NULL);
+        assert_int_equal(o.max_restarts, 7);
+        assert_string_equal(o.args[0], "c");
+    }
+    good("agent --nproc-per-node 2 python --nproc 9", NULL);
+    assert_int_equal(o.nproc, 2); /* What follows the command is its own. */
+    assert_int_equal(o.n_args, 3);
+    good("agent -- --odd", NULL);
+    assert_string_equal(o.args[0], "--odd");
+    good("agent -- stage", NULL);
+    assert_int_equal(o.command, CMD_RUN);
+    good("agent -qqv c", NULL);
+    assert_true(o.quiet == 2 && o.verbose == 1);
+}
+
+static void test_values(void **state)
+{
+    (void)state;
+    good("agent --nproc auto c", NULL);
+    assert_int_equal(o.nproc_kind, NPROC_AUTO);
+    good("agent --grace 500ms c", NULL);
+    assert_int_equal(o.grace_ms, 500);
+    good("agent --grace 1.5s c", NULL);
+    assert_int_equal(o.grace_ms, 1500);
+    good("agent --grace 0 c", NULL);
+    assert_int_equal(o.grace_ms, 0);
+    good("agent --barrier-timeout 2h c", NULL);
+    assert_int_equal(o.barrier_timeout_ms, 7200000);
+    good("agent --restart-backoff 10ms:2m c", NULL);
+    assert_true(o.backoff_min_ms == 10 && o.backoff_max_ms == 120000);
+    good("agent --no-restart-on 2,77 c", NULL);
+    assert_true(o.no_restart_on[2] && o.no_restart_on[77]);
+    assert_false(o.no_restart_on[3]);
+    good("agent --nnodes 2:5 --node-rank auto c", NULL);
+    assert_true(o.min_nodes == 2 && o.nnodes == 5 && o.any_node_rank);
+    good("agent --max-restarts 5/1h c", NULL);
+    assert_true(o.max_restarts == 5 && o.restart_period_ms == 3600000);
+    good("agent --dataset a --source b --dataset c --stage s c", NULL);
+    assert_true(o.n_datasets == 2 && o.n_sources == 1);
+    assert_string_equal(o.datasets[1], "c");
+    good("agent --master-port 1234 c", NULL);
+    assert_true(o.master_port_given);
+}
+
+static void test_environment(void **state)
+{
+    (void)state;
+    good("agent c", "AGENT_GRACE=3s AGENT_NPROC=4");
+    assert_true(o.grace_ms == 3000 && o.nproc == 4);
+    good("agent --grace 9s c", "AGENT_GRACE=3s");
+    assert_int_equal(o.grace_ms, 9000); /* The command line wins. */
+    good("agent c", "AGENT_GRACE=");
+    assert_int_equal(o.grace_ms, 25000); /* Empty is unset. */
+    good("agent c", "AGENT_REVERIFY=yes AGENT_DATASET=a,b AGENT_SOURCE=x,y");
+    assert_true(o.reverify && o.n_datasets == 2 && o.n_sources == 2);
+    assert_string_equal(o.sources[1], "y");
+    /* Service links and agent's own variables are no options. */
+    good("agent c", "AGENT_PORT=tcp://10.0.0.1:80 AGENT_SERVICE_HOST=10.0.0.1 "
+         "AGENT_PORT_29400_TCP=x AGENT_STAGE_PORT=1 AGENT_COOKIE=1 "
+         "AGENT_DATASET_DIR=/d AGENT_DATASET_DIR_X=/d AGENT_GPU=1 "
+         "AGENT_PROCESS_INDEX=1 AGENT_HEARTBEAT_FD=3 AGENT_X");
+}
+
+static void test_tools(void **state)
+{
+    (void)state;
+    good("agent manifest d -o f --name n --unpack --format sha256sum", NULL);
+    assert_int_equal(o.command, CMD_MANIFEST);
+    assert_string_equal(o.args[0], "d");
+    assert_string_equal(o.output, "f");
+    assert_true(o.unpack && o.format == FORMAT_SHA256SUM && o.n_args == 1);
+    good("agent verify m d", NULL);
+    assert_true(o.command == CMD_VERIFY && o.n_args == 2);
+    good("agent stage --dataset m --stage s", NULL);
+    assert_int_equal(o.command, CMD_STAGE);
+    good("agent fetch --any -thing", NULL);
+    assert_true(o.command == CMD_FETCH && o.n_args == 2);
+    good("agent --help=man", NULL);
+    assert_int_equal(o.command, CMD_HELP);
+    assert_string_equal(o.help_view, "man");
+    good("agent stage --help", NULL);
+    assert_string_equal(o.help_view, "stage");
+    good("agent --version", NULL);
+    assert_int_equal(o.command, CMD_VERSION);
+}
+
+static const struct {
+    const char *line, *env, *part; /* Part of the text. */
+} faults[] = {
+    {"agent", NULL, "no command to run"},
+    {"agent --nprocs 4 c", NULL, "--nprocs: no such option; did you mean "
+                                 "--nproc?"},
+    {"agent --max-restart 4 c", NULL, "did you mean --max-restarts?"},
+    {"agent --nproc 0 c", NULL, "--nproc=0: use a number from 1 to 1024"},
+    {"agent --nproc 1025 c", NULL, "use a number from 1 to 1024"},
+    {"agent --nproc", NULL, "--nproc: it needs a value"},
+    {"agent --reverify=x c", NULL, "--reverify=x: it takes no value"},
+    {"agent --grace 12x c", NULL, "--grace=12x: a duration is"},
+    {"agent --grace -1 c", NULL, "a duration is"},
+    {"agent --grace 9999999h c", NULL, "it must be from"},
+    {"agent --restart-backoff 5s c", NULL, "use MIN:MAX"},
+    {"agent --restart-backoff 5s:1s c", NULL, "MIN is more than MAX"},
+    {"agent --master-port 0 c", NULL, "a port is a number"},
+    {"agent --master-port tcp://10.0.0.1:80 c", NULL, "service link"},
+    {"agent c", "AGENT_MASTER_PORT=tcp://1.2.3.4:5", "service link"},
+    {"agent --nnodes 0 c", NULL, "from 1 to 65536"},
+    {"agent --nnodes 3:2 c", NULL, "MIN:MAX"},
+    {"agent --nnodes 2 --node-rank 2 c", NULL,
+     "--node-rank 2 must be less than --nnodes 2"},
+    {"agent --nnodes 2 --node-rank 1 c", NULL, "needs --master-addr HOST"},
+    {"agent --no-restart-on 0 c", NULL, "exit codes from 1 to 255"},
+    {"agent --no-restart-on 2, c", NULL, "exit codes from 1 to 255"},
+    {"agent --restart-policy sometimes c", NULL, "use one of: never"},
+    {"agent --log-dir /x c", NULL, "not in this version"},
+    {"agent --log-format json c", NULL, "not in this version"},
+    {"agent c", "AGENT_LOG_DIR=/x", "AGENT_LOG_DIR=/x: not in this version"},
+    {"agent c", "AGENT_GRCAE=3s", "AGENT_GRCAE: no such variable; did you mean "
+                                  "AGENT_GRACE?"},
+    {"agent c", "AGENT_GRACE=x", "AGENT_GRACE=x: a duration is"},
+    {"agent c", "AGENT_SOURCES=x", "did you mean AGENT_SOURCE?"},
+    {"agent --source a c", NULL, "1 --source but 0 --dataset"},
+    {"agent --stage s c", NULL, "without --dataset"},
+    {"agent status", NULL, "agent status: not in this version"},
+    {"agent torchrun x", NULL, "not in this version"},
+    {"/usr/bin/torchrun x", NULL, "not in this version"},
+    {"agent verify", NULL, "use: agent verify MANIFEST [DIR]"},
+    {"agent verify a b c", NULL, "too many words"},
+    {"agent verify a --nproc 2", NULL, "not an option of 'agent verify'"},
+    {"agent stage --dataset m", NULL, "use: agent stage"},
+    {"agent manifest d --name a/b", NULL, "one path component"},
+    {"agent -x c", NULL, "-x: no such option"},
+    {"agent --log-prefix a\nb c", NULL, "control characters"},
+};
+
+static void test_faults(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < sizeof faults / sizeof faults[0]; i++) {
+        int r = read_line(faults[i].line, faults[i].env);
+
+        if (r != -ERR_USAGE || e.code != ERR_USAGE ||
+            !strstr(e.text, faults[i].part))
+            fail_msg("%s [%s]: %d '%s', wanted '%s'", faults[i].line,
+                     faults[i].env ? faults[i].env : "", r, e.text,
+                     faults[i].part);
+    }
+}
+
+static void test_variables(void **state)
+{
+    static const char *const ours[] = {"AGENT_NPROC", "AGENT_NPROC_PER_NODE",
+                                       "AGENT_LOG_DIR", "AGENT_TOKEN"};
+    static const char *const others[] = {"AGENT_PORT", "AGENT_COOKIE", "AGENT_",
+                                         "NPROC", "AGENT_nproc",
+                                         "AGENT_DATASET_DIR"};
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++)
+        assert_true(options_is_variable(ours[i], strlen(ours[i])));
+    for (unsigned i = 0; i < 6; i++)
+        assert_false(options_is_variable(others[i], strlen(others[i])));
+}
+
+/* Whatever the words are, it answers; a fault has a text. */
+static void test_random_words(void **state)
+{
+    static const char *const pieces[] = {
+        "--", "-", "--nproc", "=", "4", "--grace=", "--stage", "AGENT_", "run",
+        "verify", "--help=", "\xff", "--node-rank", "auto", ":", "/", "-o"};
+    uint64_t r = 88172645463325252u;
+    char line[400], env[400];
+
+    (void)state;
+    for (unsigned i = 0; i < 20000; i++) {
+        size_t n = 5, m = 6;
+
+        memcpy(line, "agent", 6);
+        memcpy(env, "AGENT_", 7);
+        for (unsigned k = 0; k < 8; k++) {
+            r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+            n += (size_t)snprintf(line + n, sizeof line - n, "%s%s",
+                                  r & 64 ? " " : "", pieces[r % 17]);
+            m += (size_t)snprintf(env + m, sizeof env - m, "%s%s",
+                                  r & 128 ? " AGENT_" : "",
+                                  pieces[(r >> 20) % 17]);
+        }
+        if (read_line(line, env) != 0)
+            assert_true(e.code == ERR_USAGE && e.text[0]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_spelling),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_tools),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_random_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
