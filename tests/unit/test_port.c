@@ -1,0 +1,184 @@
+/* port: claims of ports and names, against sockets of the test's own. */
+#include "rendezvous/port.h"
+
+#include "base/mem.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Listen on any free port of `ip`; -1 where the family is not there. */
+static int listen_on(const char *ip, unsigned *ret_port)
+{
+    struct sockaddr_in6 a6 = {.sin6_family = AF_INET6};
+    struct sockaddr_in a4 = {.sin_family = AF_INET};
+    int family = strchr(ip, ':') ? AF_INET6 : AF_INET, fd;
+    struct sockaddr *a = family == AF_INET ? (struct sockaddr *)&a4
+                                           : (struct sockaddr *)&a6;
+    socklen_t len = family == AF_INET ? sizeof a4 : sizeof a6;
+
+    assert_int_equal(inet_pton(family, ip, family == AF_INET
+                                               ? (void *)&a4.sin_addr
+                                               : (void *)&a6.sin6_addr), 1);
+    fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || bind(fd, a, len) != 0) {
+        mem_close_at(&fd);
+        return -1;
+    }
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, a, &len), 0);
+    *ret_port = ntohs(family == AF_INET ? a4.sin_port : a6.sin6_port);
+    return fd;
+}
+
+/* A port that nobody listens on, as far as one can know. */
+static unsigned free_port(void)
+{
+    unsigned port = 0;
+    autoclose int fd = listen_on("127.0.0.1", &port);
+
+    assert_true(fd >= 0);
+    return port;
+}
+
+static void me(char *out, size_t cap)
+{
+    (void)snprintf(out, cap, "pid %d (test_port)", (int)getpid());
+}
+
+static void test_claim_free(void **state)
+{
+    unsigned port = free_port(), was = port;
+    bool moved = true;
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(port_claim(&port, true, &moved, &e), 0);
+    assert_int_equal(port, was);
+    assert_false(moved);
+    assert_int_equal(e.code, 0);
+}
+
+/* Two agents in one network namespace with the same default: nothing listens
+ * yet, and still the second one must see that the port is given away. */
+static void test_claimed_by_another_agent(void **state)
+{
+    unsigned port = free_port(), other;
+    bool moved;
+    char want[256];
+    struct err e = {0};
+
+    (void)state;
+    assert_int_equal(port_claim(&port, false, &moved, &e), 0);
+    other = port;
+    assert_int_equal(port_claim(&other, true, &moved, &e), -ERR_RESOURCE);
+    (void)snprintf(want, sizeof want, "--master-port %u is taken: give another "
+                   "one, or none to have a free one chosen", port);
+    assert_string_equal(e.text, want);
+    assert_int_equal(other, port);
+    assert_int_equal(port_claim(&other, false, &moved, &e), 0);
+    assert_true(moved);
+    assert_true(other != port && other > 0 && other < 65536);
+}
+
+/* A port that somebody listens on: on one address, or on one family only. */
+static void claim_taken(const char *ip)
+{
+    unsigned port = 0, moved_to;
+    autoclose int fd = listen_on(ip, &port);
+    char who[128], holder[128], want[256];
+    bool moved = false;
+    struct err e = {0};
+
+    if (fd < 0)
+        return; /* No such family here. */
+    me(who, sizeof who);
+    port_holder(port, holder, sizeof holder);
+    assert_string_equal(holder, who);
+    moved_to = port;
+    assert_int_equal(port_claim(&moved_to, true, &moved, &e), -ERR_RESOURCE);
+    assert_int_equal(e.code, ERR_RESOURCE);
+    (void)snprintf(want, sizeof want, "--master-port %u is taken by %s: give "
+                   "another one, or none to have a free one chosen", port,
+                   who);
+    assert_string_equal(e.text, want);
+    assert_int_equal(port_claim(&moved_to, false, &moved, &e), 0);
+    assert_true(moved);
+    assert_int_not_equal(moved_to, port);
+}
+
+static void test_taken(void **state)
+{
+    static const char *const ips[] = {"127.0.0.1", "0.0.0.0", "::1", "::"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof ips / sizeof ips[0]; i++)
+        claim_taken(ips[i]);
+}
+
+static void test_nobody_holds_it(void **state)
+{
+    char holder[128] = "x";
+
+    (void)state;
+    port_holder(free_port(), holder, sizeof holder);
+    assert_string_equal(holder, "");
+}
+
+/* A name is held for the life of the process that claimed it. */
+static void test_names(void **state)
+{
+    int ready[2], stop[2], status;
+    unsigned port = free_port();
+    char c;
+    pid_t pid;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    assert_int_equal(pipe(stop), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)close(stop[1]);
+        c = port_claim_name("barrier", port) ? 'y' : 'n';
+        (void)!write(ready[1], &c, 1);
+        (void)!read(stop[0], &c, 1); /* Until the test closes its end. */
+        _exit(0);
+    }
+    (void)close(stop[0]);
+    assert_int_equal(read(ready[0], &c, 1), 1);
+    assert_int_equal(c, 'y');
+    assert_false(port_claim_name("barrier", port));
+    assert_true(port_claim_name("master", port)); /* Another name. */
+    assert_false(port_claim_name("master", port));
+    (void)close(stop[1]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(port_claim_name("barrier", port));
+    (void)close(ready[0]);
+    (void)close(ready[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_claim_free),
+        cmocka_unit_test(test_claimed_by_another_agent),
+        cmocka_unit_test(test_taken),
+        cmocka_unit_test(test_nobody_holds_it),
+        cmocka_unit_test(test_names),
+    };
+
+    (void)alarm(60); /* Each wait ends, at the latest so. */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
