@@ -142,7 +142,7 @@ void out_put(struct out *o, const char *bytes, size_t len)
         return;
     }
     /* No thread to be had (pids limit): write here, though it may block. */
-    (void)write_all(o, bytes, len, &o->last_errno);
+    o->lost += write_all(o, bytes, len, &o->last_errno);
     o->tail = o->head;
 }
 
