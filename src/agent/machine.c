@@ -55,7 +55,8 @@ unsigned machine_cpus(void)
     return n > 0 ? n : 1;
 }
 
-/* Entries of a comma list; CUDA stops at the first that is invalid (-1). */
+/* Entries of a comma list; CUDA stops at the first that is invalid (-1, or
+ * Slurm's word for "none"). */
 static unsigned count_list(const char *s)
 {
     unsigned n = 0;
@@ -65,7 +66,7 @@ static unsigned count_list(const char *s)
 
         while (len > 0 && isspace((unsigned char)*s))
             s++, len--;
-        if (len == 0 || *s == '-')
+        if (len == 0 || *s == '-' || strncmp(s, "NoDevFiles", len) == 0)
             break;
         n++;
         s += len;

@@ -111,6 +111,7 @@ static const struct row by_cuda[] = {
     {"-1", NULL, 0},
     {"0,-1,1", NULL, 1}, /* CUDA stops at the first invalid one. */
     {"0,,1", NULL, 1},
+    {"NoDevFiles", NULL, 0}, /* Slurm: a job without GPUs. */
     {"GPU-8f6d3a1e-0000-1111-2222-333344445555", NULL, 1},
     {MIG, NULL, 1},
     {MIG "," MIG "1," MIG "2", NULL, 3},
