@@ -13,7 +13,8 @@
 
 struct child_spec {
     char *const *argv;
-    char *const *envp; /* Its PATH is searched for argv[0]. */
+    char *const *envp; /* Of the worker. argv[0] is searched for in this
+                          process' own PATH, which is the worker's too. */
     int stdin_fd;      /* Becomes descriptor 0. */
 };
 
