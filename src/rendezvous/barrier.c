@@ -461,8 +461,13 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
 
     b->conns[conn].open_ms = 0;
     b->conns[conn].rank = NOBODY;
-    if (rank == NOBODY)
+    if (rank == NOBODY) {
+        /* A newcomer that was being checked; its number will be another's. */
+        for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+            if (b->peers[i].challenger == conn)
+                b->peers[i].challenger = BARRIER_NO_CONN;
         return;
+    }
     p = &b->peers[rank];
     if (p->conn != conn)
         return;
@@ -472,12 +477,10 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
         bar_try_over(b, now_ms, false);
         return;
     }
-    if (p->challenger != BARRIER_NO_CONN) {
-        end_challenge(b, now_ms, rank, false);
-        return;
-    }
     p->down_ms = now_ms ? now_ms : 1;
     bar_wake(b, now_ms + BARRIER_RESUME_MS);
+    if (p->challenger != BARRIER_NO_CONN)
+        end_challenge(b, now_ms, rank, false);
 }
 
 void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,

@@ -1,0 +1,78 @@
+/* barrier: events that cross each other: a newcomer that goes away while it
+ * is being checked. */
+#include "barrier_fixture.h"
+
+/* Its place among the connections may then be another pod's. */
+static void test_newcomer_goes_away(void **state)
+{
+    (void)state;
+    begin(3);
+    join(10, BARRIER_LOCAL, 0);
+    join(10, 1, 1);
+    come(100, 5, hello(1, 999));
+    told("0:WELCOME 1:WELCOME 1:PING ");
+    barrier_closed(&b, 200, 5);
+    join(300, 5, 2); /* Pod 2, on the connection of that number. */
+    told("5:WELCOME ");
+    assert_int_equal(last.node_rank, 2);
+    say(400, 1, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, 100 + BARRIER_PROBE_MS);
+    told(""); /* Not refused for what another did. */
+
+    come(5000, 6, hello(1, 999));
+    barrier_closed(&b, 5010, 6);
+    barrier_open(&b, 5020, 6, "10.0.0.6:2");
+    barrier_timeout(&b, 5000 + BARRIER_PROBE_MS); /* Pod 1 says nothing. */
+    told("1:PING ");
+    assert_int_equal(peers[1].conn, 1);
+    assert_int_equal(peers[1].hello.incarnation, 101);
+}
+
+/* Both went away: the pod must not be waited for without end. */
+static void test_newcomer_and_holder_go_away(void **state)
+{
+    (void)state;
+    run_all(2);
+    come(100, 5, hello(1, 999));
+    barrier_closed(&b, 200, 5);
+    barrier_closed(&b, 300, 1);
+    assert_true(barrier_deadline(&b) <= 300 + BARRIER_RESUME_MS);
+    barrier_timeout(&b, 300 + BARRIER_RESUME_MS);
+    told("1:PING 0:STOP ");
+    assert_int_equal(peers[1].state, PEER_LOST);
+
+    run_all(2); /* Refused for its second HELLO, not closed yet. */
+    come(100, 5, hello(1, 999));
+    say(110, 5, hello(1, 999));
+    told("1:PING 5:REFUSE x5 ");
+    barrier_closed(&b, 300, 1);
+    barrier_closed(&b, 301, 5);
+    barrier_timeout(&b, 300 + BARRIER_RESUME_MS);
+    told("0:STOP ");
+}
+
+/* The newcomer takes the place at once where the old connection closes. */
+static void test_holder_goes_away(void **state)
+{
+    (void)state;
+    run_all(2);
+    come(100, 5, hello(1, 999));
+    barrier_closed(&b, 300, 1);
+    told("1:PING 0:STOP 5:WELCOME ");
+    assert_int_equal(peers[1].conn, 5);
+    assert_int_equal(b.n_restarts, 0);
+    arrive(400, 5, 1);
+    arrive(400, BARRIER_LOCAL, 1);
+    told("5:START 0:START ");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_newcomer_goes_away),
+        cmocka_unit_test(test_newcomer_and_holder_go_away),
+        cmocka_unit_test(test_holder_goes_away),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
