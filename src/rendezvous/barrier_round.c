@@ -292,10 +292,16 @@ void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
     bar_settle(b, now_ms);
 }
 
-void bar_settle(struct barrier *b, uint64_t now_ms)
+static void settle_now(struct barrier *b, uint64_t now_ms)
 {
     struct failure f = b->suspect;
 
+    b->suspect_ms = 0;
+    bar_worker_failed(b, now_ms, &f);
+}
+
+void bar_settle(struct barrier *b, uint64_t now_ms)
+{
     if (!b->suspect_ms || b->phase != BAR_RUN)
         return;
     if (b->cfg.nnodes > 1 && b->counts[PEER_RUNNING] > 0 &&
@@ -303,8 +309,7 @@ void bar_settle(struct barrier *b, uint64_t now_ms)
         bar_wake(b, b->suspect_ms + BARRIER_SETTLE_MS);
         return;
     }
-    b->suspect_ms = 0;
-    bar_worker_failed(b, now_ms, &f);
+    settle_now(b, now_ms);
 }
 
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
@@ -329,7 +334,7 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms)
-        bar_settle(b, b->suspect_ms + BARRIER_SETTLE_MS);
+        settle_now(b, now_ms);
     else
         next_round(b, now_ms, cause, 0);
 }
@@ -378,7 +383,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms) { /* A worker failed before the pod was lost. */
-        bar_settle(b, b->suspect_ms + BARRIER_SETTLE_MS);
+        settle_now(b, now_ms);
         return;
     }
     p->n_losses++;

@@ -1,5 +1,5 @@
 /* barrier: events that cross each other: a newcomer that goes away while it
- * is being checked. */
+ * is being checked, a pod that is lost while a failure settles. */
 #include "barrier_fixture.h"
 
 /* Its place among the connections may then be another pod's. */
@@ -66,12 +66,63 @@ static void test_holder_goes_away(void **state)
     told("5:START 0:START ");
 }
 
+/* The time to come back ends while another pod's failure settles. */
+static void test_lost_while_a_failure_settles(void **state)
+{
+    (void)state;
+    run_all(3);
+    barrier_closed(&b, 1000, 2);
+    say(2980, 1, failed(1, 0)); /* What that did to its peer. */
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    told("0:STOP 1:STOP ");
+    assert_int_equal(b.phase, BAR_GATHER); /* Nothing is late yet. */
+    assert_int_equal(b.n_restarts, 1);
+    assert_true(b.gather_ms <= 1000 + BARRIER_RESUME_MS);
+    barrier_timeout(&b, 3001);
+    assert_int_equal(b.phase, BAR_GATHER);
+}
+
+static void test_left_while_a_failure_settles(void **state)
+{
+    (void)state;
+    run_all(3);
+    say(1000, 1, failed(1, 0));
+    say(1010, 2, left());
+    told("0:STOP 1:STOP ");
+    barrier_timeout(&b, 1011);
+    assert_int_equal(b.phase, BAR_GATHER);
+}
+
+/* The same where the failure ends the job: all must hear of it. */
+static void test_end_while_a_failure_settles(void **state)
+{
+    struct barrier_config c = usual(3);
+
+    (void)state;
+    c.restart_never = true;
+    begin_with(&c);
+    all_arrive();
+    barrier_closed(&b, 1000, 2);
+    say(2980, 1, failed(7, 0));
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 7);
+    assert_int_equal(b.phase, BAR_ENDING); /* Pod 1 has not said BYE. */
+    bye(3010, BARRIER_LOCAL);
+    bye(3010, 1);
+    barrier_closed(&b, 3020, 1);
+    assert_int_equal(b.phase, BAR_OVER);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_newcomer_goes_away),
         cmocka_unit_test(test_newcomer_and_holder_go_away),
         cmocka_unit_test(test_holder_goes_away),
+        cmocka_unit_test(test_lost_while_a_failure_settles),
+        cmocka_unit_test(test_left_while_a_failure_settles),
+        cmocka_unit_test(test_end_while_a_failure_settles),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
