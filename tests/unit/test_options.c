@@ -67,8 +67,8 @@ static void test_spelling(void **state)
     static const char *const same[] = {
         "agent --max-restarts 7 c", "agent --max-restarts=7 c",
         "agent --max_restarts 7 c", "agent --max_restarts=7 -- c",
-        "agent run --max-restarts 7 c", "agent --max-restarts 1 "
-        "--max-restarts 7 c"};
+        "agent run --max-restarts 7 c", ("agent --max-restarts 1 "
+        "--max-restarts 7 c")};
 
     (void)state;
     for (unsigned i = 0; i < sizeof same / sizeof same[0]; i++) {
