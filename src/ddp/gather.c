@@ -81,7 +81,8 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
         verdict = DDP_HELLO_CLAIMED;
     }
     if (verdict == DDP_HELLO_CLAIMED) {
-        refuse(g, i, DDP_EINVAL, false, (int)f->rank, why);
+        /* One that scans may have moved on from here and come back. */
+        refuse(g, i, DDP_EINVAL, g->b->conf->n_ports > 1, (int)f->rank, why);
         return 0;
     }
     c = &g->b->conns[f->rank - 1];

@@ -10,7 +10,8 @@
 #include <string.h>
 
 #define CONNECT_MS 3000 /* For one address; then the next is tried. */
-#define ANSWER_MS 10000 /* Where several ports are scanned, for one. */
+#define ANSWER_MIN_MS 1000 /* Where several ports are scanned, for one; */
+#define ANSWER_MAX_MS 10000 /* doubles with each round. */
 #define RETRY_MIN_MS 20
 #define RETRY_MAX_MS 500
 
@@ -22,6 +23,7 @@ struct join {
     struct ddp_addr at;     /* Where rank 0 may be: being tried. */
     struct ddp_addr local;  /* This end of the connection. */
     char last[256];         /* Why the last try came to nothing. */
+    uint64_t answer_ms;
     uint32_t n_missing, first_missing; /* As rank 0 said; 0: not heard. */
 };
 
@@ -132,8 +134,8 @@ static enum outcome listen_to_root(struct join *j)
     bool is_welcome = false;
     struct ddp_frame f;
 
-    if (b->conf->n_ports > 1 && until > ddp_now() + ANSWER_MS)
-        until = ddp_now() + ANSWER_MS;
+    if (b->conf->n_ports > 1 && until > ddp_now() + j->answer_ms)
+        until = ddp_now() + j->answer_ms;
     for (;;) {
         enum ddp_got got = ddp_conn_get(j->root, &f);
 
@@ -225,7 +227,8 @@ static int join_late(struct join *j)
 
 int ddp_boot_join(struct ddp_boot *b)
 {
-    struct join j = {.b = b, .root = &b->conns[0]};
+    struct join j = {.b = b, .root = &b->conns[0],
+                     .answer_ms = ANSWER_MIN_MS};
     int pause = RETRY_MIN_MS;
 
     for (;;) {
@@ -240,5 +243,8 @@ int ddp_boot_join(struct ddp_boot *b)
             return join_late(&j);
         (void)poll(NULL, 0, ddp_until(now, b->deadline, pause));
         pause = pause * 2 > RETRY_MAX_MS ? RETRY_MAX_MS : pause * 2;
+        j.answer_ms *= 2;
+        if (j.answer_ms > ANSWER_MAX_MS)
+            j.answer_ms = ANSWER_MAX_MS;
     }
 }
