@@ -384,7 +384,7 @@ static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_settle(b, now_ms);
     if (b->phase != BAR_RUN || b->counts[PEER_DONE] < b->n_members)
         return;
-    if (b->cfg.restart_always && b->n_restarts < b->cfg.max_restarts) {
+    if (b->cfg.restart_always) { /* As long as the budget lasts. */
         f = bar_fault(b, 0, "all workers ended with 0 and the policy is "
                             "'always'");
         f.kind = FAILURE_NONE;

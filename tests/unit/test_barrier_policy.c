@@ -1,0 +1,314 @@
+/* barrier: which failure is worth a restart, how many there are, and how long
+ * each is waited for. */
+#include "barrier_fixture.h"
+
+/* A worker of pod 1 fails and nobody is another cause. */
+static void fail_with(uint64_t now, int code)
+{
+    say(now, 1, failed(code, code > 128 ? code - 128 : 0));
+    barrier_timeout(&b, now + BARRIER_SETTLE_MS);
+}
+
+/* Both pods are ready again, and the back-off is over. */
+static void gather(uint64_t now)
+{
+    arrive(now, 1, b.round);
+    arrive(now, BARRIER_LOCAL, b.round);
+    if (b.not_before_ms > now) {
+        say(b.not_before_ms - 1, 1, (struct wire_msg){.kind = WIRE_PING});
+        barrier_timeout(&b, b.not_before_ms);
+    }
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
+static void run_with(const struct barrier_config *c)
+{
+    begin_with(c);
+    all_arrive();
+}
+
+/* Whether a worker's exit code ends the job under this configuration. */
+static bool ends_job(const struct barrier_config *c, int code)
+{
+    run_with(c);
+    fail_with(1000, code);
+    if (b.phase == BAR_GATHER) {
+        assert_int_equal(last.kind, WIRE_STOP);
+        assert_int_equal(b.n_restarts, 1);
+        return false;
+    }
+    assert_int_equal(b.phase, BAR_ENDING);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_int_equal(last.code, code);
+    assert_int_equal(b.n_restarts, 0);
+    return true;
+}
+
+static void test_permanent_codes(void **state)
+{
+    struct barrier_config on_failure = usual(2), never = usual(2),
+                          by_code = usual(2), listed = usual(2);
+
+    (void)state;
+    never.restart_never = true;
+    by_code.restart_by_code = true;
+    listed.no_restart_on[2] = listed.no_restart_on[255] = true;
+    for (int code = 1; code < 256; code++) {
+        bool no_exec = code == 126 || code == 127;
+
+        if (ends_job(&on_failure, code) != no_exec ||
+            !ends_job(&never, code) ||
+            ends_job(&by_code, code) != (code < 128) ||
+            ends_job(&listed, code) != (no_exec || code == 2 || code == 255))
+            fail_msg("exit code %d", code);
+    }
+}
+
+/* A pod's own failure is everybody's, at once. */
+static void test_fault_of_a_pod(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_FAILED};
+
+    (void)state;
+    begin(3);
+    join(10, BARRIER_LOCAL, 0);
+    join(10, 1, 1);
+    story[0] = '\0';
+    m.failure.kind = FAILURE_AGENT;
+    m.failure.code = 65;
+    m.failure.node_rank = 1;
+    memcpy(m.failure.text, "x: wrong", 9);
+    say(20, 1, m);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 65);
+    assert_string_equal(last.failure.text, "x: wrong");
+}
+
+static void test_always(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.restart_always = true;
+    c.max_restarts = 1;
+    run_with(&c);
+    done(1000, BARRIER_LOCAL);
+    done(1000, 1);
+    told("0:STOP 1:STOP ");
+    assert_string_equal(last.failure.text, "all workers ended with 0 and the "
+                                           "policy is 'always'");
+    gather(1010);
+    story[0] = '\0';
+    done(9000, 1);
+    done(9000, BARRIER_LOCAL);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 0);
+}
+
+/* With a period the budget fills up again. */
+static void test_always_within_a_period(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.restart_always = true;
+    c.max_restarts = 1;
+    c.restart_period_ms = 60000;
+    run_with(&c);
+    done(1000, BARRIER_LOCAL);
+    done(1000, 1);
+    gather(1010);
+    story[0] = '\0';
+    done(61000, BARRIER_LOCAL); /* A minute later. */
+    done(61000, 1);
+    told("0:STOP 1:STOP ");
+    gather(61010);
+    story[0] = '\0';
+    done(70000, BARRIER_LOCAL); /* Nine seconds. */
+    done(70000, 1);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 0);
+}
+
+static void test_budget_within_a_period(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.restart_period_ms = 60000; /* Two in a minute. */
+    run_with(&c);
+    fail_with(1000, 3);
+    gather(1100);
+    fail_with(30000, 3);
+    gather(30100);
+    fail_with(61100, 3); /* The first is forgotten. */
+    assert_int_equal(b.phase, BAR_GATHER);
+    assert_int_equal(b.n_restarts, 3);
+    gather(61200);
+    fail_with(80000, 3);
+    assert_int_equal(b.phase, BAR_ENDING);
+    assert_int_equal(b.end.code, 3);
+    assert_int_equal(b.end.n_restarts, 3);
+}
+
+static void test_no_budget(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.max_restarts = 0;
+    run_with(&c);
+    fail_with(1000, 3);
+    assert_int_equal(b.end.code, 3);
+}
+
+/* Doubles up to the maximum; up to a quarter less, never more. */
+static void test_backoff_bounds(void **state)
+{
+    struct barrier_config c = usual(2);
+    uint64_t shortest = UINT64_MAX, longest = 0;
+
+    (void)state;
+    c.backoff_max_ms = 30000;
+    c.max_restarts = 100;
+    for (uint64_t seed = 0; seed < 100; seed++) {
+        uint64_t now = 1000, want = 1000;
+
+        c.seed = seed * 2654435761u;
+        run_with(&c);
+        for (unsigned i = 0; i < 8; i++) {
+            fail_with(now, 1);
+            assert_in_range(last.delay_ms, want - want / 4, want);
+            assert_int_equal(b.not_before_ms,
+                             now + BARRIER_SETTLE_MS + last.delay_ms);
+            if (i == 0 && last.delay_ms < shortest)
+                shortest = last.delay_ms;
+            if (i == 0 && last.delay_ms > longest)
+                longest = last.delay_ms;
+            gather(now + 70);
+            now = b.round_ms + 100;
+            want = want >= 15000 ? 30000 : want * 2;
+        }
+    }
+    assert_true(longest - shortest > 100); /* Jobs do not march in step. */
+}
+
+/* No back-off asked for, or one that stays. */
+static void test_backoff_edges(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.backoff_min_ms = c.backoff_max_ms = 0;
+    run_with(&c);
+    fail_with(1000, 1);
+    assert_int_equal(last.delay_ms, 0);
+    gather(1070);
+    fail_with(2000, 1);
+    assert_int_equal(last.delay_ms, 0);
+
+    c.backoff_min_ms = 9000; /* Above the maximum. */
+    c.backoff_max_ms = 4000;
+    run_with(&c);
+    fail_with(1000, 1);
+    assert_in_range(last.delay_ms, 3000, 4000);
+}
+
+static void test_health_resets_the_backoff(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.max_restarts = 10;
+    run_with(&c);
+    fail_with(1000, 1);
+    gather(1100);
+    fail_with(5000, 1);
+    assert_in_range(last.delay_ms, 1500, 2000);
+    gather(5100);
+    fail_with(b.round_ms + c.restart_reset_ms, 1);
+    assert_in_range(last.delay_ms, 750, 1000);
+    assert_int_equal(b.n_restarts, 3); /* The budget is the job's. */
+}
+
+/* Pod 1 is lost and a new one takes its place. */
+static void replace(uint64_t now, uint64_t incarnation)
+{
+    struct wire_msg m = hello(1, incarnation);
+
+    barrier_closed(&b, now, 1);
+    m.round = b.round;
+    come(now + 1000, 1, m);
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    run_all(2);
+    replace(1000, 201);
+    told("0:STOP 1:WELCOME ");
+    assert_int_equal(b.n_restarts, 0); /* The first of a rank is free. */
+    gather(2100);
+    replace(3000, 202);
+    assert_int_equal(b.n_restarts, 1); /* The second is not. */
+    gather(5100);
+    replace(b.round_ms + cfg.restart_reset_ms, 203);
+    assert_int_equal(b.n_restarts, 1); /* After health it is, again. */
+    assert_int_equal(b.phase, BAR_GATHER);
+}
+
+static void test_loss_without_restarts(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.restart_never = true;
+    run_with(&c);
+    barrier_closed(&b, 1000, 1);
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    told("0:END ");
+    assert_int_equal(last.code, 201);
+    assert_string_equal(last.failure.text, "node rank 1 (w1, 10.0.0.1:1) closed "
+                        "its connection and did not come back within 2 s");
+}
+
+/* An announced stop is free, but the pod must come back in time. */
+static void test_told_to_stop(void **state)
+{
+    (void)state;
+    run_all(2);
+    say(1000, 1, left());
+    told("0:STOP ");
+    assert_int_equal(b.n_restarts, 0);
+    assert_int_equal(last.delay_ms, 0);
+    barrier_closed(&b, 1100, 1);
+    arrive(1200, BARRIER_LOCAL, 1);
+    barrier_timeout(&b, 1000 + cfg.rejoin_timeout_ms - 1);
+    assert_int_equal(b.phase, BAR_GATHER);
+    barrier_timeout(&b, 1000 + cfg.rejoin_timeout_ms);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_int_equal(last.code, 201);
+    assert_string_equal(last.failure.text, "a pod did not come back in time: "
+                        "node rank 1 told to stop from outside");
+    assert_int_equal(last.failure.node_rank, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_permanent_codes),
+        cmocka_unit_test(test_fault_of_a_pod),
+        cmocka_unit_test(test_always),
+        cmocka_unit_test(test_always_within_a_period),
+        cmocka_unit_test(test_budget_within_a_period),
+        cmocka_unit_test(test_no_budget),
+        cmocka_unit_test(test_backoff_bounds),
+        cmocka_unit_test(test_backoff_edges),
+        cmocka_unit_test(test_health_resets_the_backoff),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_loss_without_restarts),
+        cmocka_unit_test(test_told_to_stop),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
