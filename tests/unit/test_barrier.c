@@ -1,130 +1,6 @@
 /* barrier: pod 0's side, told by what it sends. Whole jobs are in tests/sim;
  * here are admission, refusals, deadlines and texts, one by one. */
-#include "rendezvous/barrier.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define PODS 4
-#define CONNS 32
-
-static struct barrier b;
-static struct bar_peer peers[PODS];
-static struct bar_conn conns[CONNS];
-static struct barrier_config cfg;
-static char story[4096]; /* "<conn>:<kind>" of what was sent, "x<conn>". */
-static struct wire_msg last; /* The last frame sent. */
-
-static void on_send(void *ctx, uint32_t conn, const struct wire_msg *m)
-{
-    size_t len = strlen(story);
-
-    (void)ctx;
-    if (m->kind == WIRE_PING && !m->round)
-        return;
-    (void)snprintf(story + len, sizeof story - len, "%u:%s ", conn,
-                   wire_name(m->kind));
-    last = *m;
-}
-
-static void on_close(void *ctx, uint32_t conn, bool abort)
-{
-    size_t len = strlen(story);
-
-    (void)ctx;
-    (void)abort;
-    (void)snprintf(story + len, sizeof story - len, "x%u ", conn);
-}
-
-static void on_log(void *ctx, enum log_level level, const char *text)
-{
-    (void)ctx;
-    (void)level;
-    (void)text;
-}
-
-static void told(const char *want)
-{
-    assert_string_equal(story, want);
-    story[0] = '\0';
-}
-
-static void say(uint64_t now, uint32_t conn, struct wire_msg m)
-{
-    barrier_message(&b, now, conn, &m);
-}
-
-static struct wire_msg hello(uint32_t rank, uint64_t incarnation)
-{
-    struct wire_msg m = {.kind = WIRE_HELLO, .incarnation = incarnation,
-                         .node_rank = rank, .nnodes = cfg.nnodes, .nproc = 2,
-                         .running = WIRE_NO_ROUND};
-
-    memcpy(m.job_id, "job", 4);
-    (void)snprintf(m.host, sizeof m.host, "w%u", rank);
-    return m;
-}
-
-static void join(uint64_t now, uint32_t conn, uint32_t rank)
-{
-    char addr[32];
-
-    (void)snprintf(addr, sizeof addr, "10.0.0.%u:1", rank);
-    if (conn != BARRIER_LOCAL)
-        barrier_open(&b, now, conn, addr);
-    say(now, conn, hello(rank, 100 + rank));
-}
-
-static void arrive(uint64_t now, uint32_t conn, uint32_t round)
-{
-    say(now, conn, (struct wire_msg){.kind = WIRE_ARRIVED, .round = round});
-}
-
-/* Pods 0..n-1 on connections of the same number, all arrived: round 0 runs. */
-static void begin(uint32_t nnodes)
-{
-    struct barrier_out out = {
-        .send = on_send, .close = on_close, .log = on_log};
-
-    cfg = (struct barrier_config){.incarnation = 1, .seed = 1,
-                                  .nnodes = nnodes, .job_id = "job",
-                                  .barrier_timeout_ms = 600000,
-                                  .rejoin_timeout_ms = 300000,
-                                  .grace_ms = 5000, .backoff_min_ms = 1000,
-                                  .backoff_max_ms = 4000,
-                                  .restart_reset_ms = 600000,
-                                  .max_restarts = 2, .master_port = 29500};
-    barrier_init(&b, &cfg, &out, peers, conns, CONNS, 1);
-    story[0] = '\0';
-}
-
-static void run_all(uint32_t nnodes)
-{
-    begin(nnodes);
-    for (uint32_t i = 0; i < nnodes; i++) {
-        join(10, i, i);
-        arrive(11, i, 0);
-    }
-    assert_int_equal(b.phase, BAR_RUN);
-    story[0] = '\0';
-}
-
-static struct wire_msg failed(int code, int signo)
-{
-    struct wire_msg m = {.kind = WIRE_FAILED, .round = b.round};
-
-    m.failure.kind = FAILURE_WORKER;
-    m.failure.code = code;
-    m.failure.signo = signo;
-    return m;
-}
+#include "barrier_fixture.h"
 
 static void test_all_arrive(void **state)
 {
@@ -141,13 +17,6 @@ static void test_all_arrive(void **state)
     assert_int_equal(last.rank_base, 0); /* Pod 0 is told last. */
     assert_int_equal(last.world_size, 4);
     assert_int_equal(last.group_size, 2);
-}
-
-static void refused(int code, const char *text)
-{
-    assert_int_equal(last.kind, WIRE_REFUSE);
-    assert_int_equal(last.code, code);
-    assert_string_equal(last.text, text);
 }
 
 static void test_refusals(void **state)
@@ -318,6 +187,36 @@ static void test_timeout_names_the_missing(void **state)
     assert_int_equal(last.code, 200);
 }
 
+/* Each pod that is missing is named with what is known of it. */
+static void test_who_is_missing(void **state)
+{
+    char text[512];
+
+    (void)state;
+    begin(4);
+    join(10, BARRIER_LOCAL, 0);
+    for (uint32_t i = 1; i < 4; i++)
+        join(10, i, i);
+    say(20, 0, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 100});
+    say(20, 3, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 9});
+    barrier_describe(&b, 30, text, sizeof text);
+    assert_string_equal(text, "node ranks 0-3 staging (0 to 100 %)");
+
+    run_all(4);
+    barrier_closed(&b, 1000, 2); /* Heard at 11. */
+    say(3000, 3, left());
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    barrier_closed(&b, 5000, 1);
+    barrier_describe(&b, 60011, text, sizeof text);
+    assert_string_equal(text, "node ranks 1-2 seen and lost, last heard 60 s "
+                              "ago at 10.0.0.1:1; node rank 3 told to stop "
+                              "from outside; node rank 0 still stopping the "
+                              "workers of the last round");
+    story[0] = '\0';
+    barrier_timeout(&b, 3000 + BARRIER_SUMMARY_MS);
+    assert_non_null(strstr(story, "0:WAITING"));
+}
+
 static void test_staging_is_not_late(void **state)
 {
     uint64_t end = 1 + 600000;
@@ -379,6 +278,7 @@ int main(void)
         cmocka_unit_test(test_lost_pod),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_timeout_names_the_missing),
+        cmocka_unit_test(test_who_is_missing),
         cmocka_unit_test(test_staging_is_not_late),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_different_data),

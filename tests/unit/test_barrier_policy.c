@@ -268,8 +268,9 @@ static void test_loss_without_restarts(void **state)
     barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
     told("0:END ");
     assert_int_equal(last.code, 201);
-    assert_string_equal(last.failure.text, "node rank 1 (w1, 10.0.0.1:1) closed "
-                        "its connection and did not come back within 2 s");
+    assert_string_equal(last.failure.text, "node rank 1 (w1, 10.0.0.1:1) "
+                        "closed its connection and did not come back within "
+                        "2 s");
 }
 
 /* An announced stop is free, but the pod must come back in time. */
