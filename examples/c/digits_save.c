@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,17 +51,16 @@ int checkpoint_save(const char *path, const struct model *m, uint64_t seed,
     struct head h = {.seed = seed, .n_params = m->n, .pixels = m->pixels,
                      .epoch = epoch};
     char tmp[512];
-    FILE *f;
-    int rc;
+    FILE *f = NULL;
+    bool is_written;
 
     memcpy(h.magic, magic, sizeof magic);
-    if (snprintf(tmp, sizeof tmp, "%s.tmp", path) >= (int)sizeof tmp)
-        errno = ENAMETOOLONG, f = NULL;
-    else
+    errno = ENAMETOOLONG;
+    if (snprintf(tmp, sizeof tmp, "%s.tmp", path) < (int)sizeof tmp)
         f = fopen(tmp, "wbe");
     if (f) {
-        rc = write_all(f, &h, m);
-        if (fclose(f) == 0 && rc == 0 && rename(tmp, path) == 0) {
+        is_written = write_all(f, &h, m) == 0;
+        if (fclose(f) == 0 && is_written && rename(tmp, path) == 0) {
             sync_folder(path);
             return 0;
         }

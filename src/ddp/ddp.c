@@ -4,6 +4,7 @@
 #include "ddp/fault.h"
 #include "ddp/reduce.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -56,13 +57,15 @@ int ddp_local_rank(const struct ddp_comm *c)
 int ddp_abort(struct ddp_comm *c)
 {
     const uint64_t one = 1;
+    int was = errno; /* A signal handler may be calling. */
 
     if (!c)
         return DDP_EINVAL;
     atomic_store(&c->is_aborted, true);
-    /* It stays readable: no call waits from here on. */
-    if (write(c->wake_fd, &one, sizeof one) != (ssize_t)sizeof one)
-        return 0; /* The counter is full: it was written before. */
+    /* The descriptor stays readable, so that no call waits from here on. */
+    while (write(c->wake_fd, &one, sizeof one) < 0 && errno == EINTR)
+        ;
+    errno = was;
     return 0;
 }
 

@@ -105,7 +105,7 @@ for what in count type op root call; do
     start 3 "$check" differ $what
     ok "a differing $what is an error on all ranks" ended 3 10 0 1 2
     ok "both values are named" said \
-        "code -7 .*(on rank [01], but|call 1.:) .*rank 2( is in barrier .*)?$" 0 1
+        "code -7 .*(on rank [01], but|1.:) .*rank 2( is in barrier .*)?$" 0 1
 done
 
 start 3 "$check" abort

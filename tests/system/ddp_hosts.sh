@@ -124,7 +124,7 @@ rank 1 "$b" 10.9.0.1 "$check" sums
 rank 3 "$b" 10.9.0.1 "$check" sums
 ok "an address that is loopback elsewhere is an error" ended 3 0 1 2 3
 ok "which says so" said \
-    "code -1 peer 2 .*MASTER_ADDR must not be loopback on rank 2's machine" 0 1 2 3
+    "code -1 peer 2 .*MASTER_ADDR must not be loopback on rank 2's" 0 1 2 3
 
 export DDP_TIMEOUT=2s
 both 10.9.0.1 10.9.0.1 "$check" loop 10000
