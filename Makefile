@@ -176,13 +176,25 @@ demo: deps
 	$(Q)O=$(abspath $(O)) scripts/demo
 soak: $(O)/sim
 	$(O)/sim --seeds $(SEEDS)
-SEEDS ?= 2000
+SEEDS ?= 20000
+# Each planted bug must be found by the simulation.
+check-mutants: deps
+	$(Q)O=$(abspath $(O)) CC='$(CC)' tests/run -o $(O)/results mutants \
+	    scripts/check-mutants
+	$(Q)tests/run --summary $(O)/results mutants
+build-sim: $(O)/sim
+# Several hosts: network namespaces on one bridge; root.
+check-net: deps
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results net \
+	    $(sort $(wildcard tests/net/*.sh))
+	$(Q)tests/run --summary $(O)/results net
 deps:
 	$(Q)scripts/deps
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-sim check-system \
-    check-tree check-torch demo soak deps ci
+    check-tree check-torch check-mutants check-net build-sim demo soak deps ci
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)

@@ -191,8 +191,8 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
     p->was_admitted = true;
     p->link_error[0] = '\0';
     p->ping_ms = now_ms + BARRIER_PING_MS;
-    if (!p->runs)
-        p->round = m->round;
+    if (!p->runs && m->round > p->round)
+        p->round = m->round; /* Never back: that round is over here. */
     pod_report(p, now_ms);
 }
 
@@ -221,6 +221,8 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         p->failure.kind = FAILURE_NONE; /* Heard: need not be told again. */
     if (p->runs)
         pod_stop_workers(p, now_ms);
+    else
+        pod_report(p, now_ms); /* It was told when it did not matter yet. */
 }
 
 static void on_refuse(struct pod *p, uint64_t now_ms,

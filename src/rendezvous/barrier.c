@@ -27,7 +27,7 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
         peers[i].challenger = BARRIER_NO_CONN;
     }
     for (uint32_t i = 0; i < n_conns; i++)
-        conns[i].rank = NOBODY;
+        conns[i].rank = conns[i].challenges = NOBODY;
     b->counts[PEER_UNSEEN] = cfg->nnodes;
     b->rng = cfg->seed | 1;
     b->gather_ms = now_ms;
@@ -43,9 +43,7 @@ static bool is_lead_time(const struct barrier *b)
     return b->phase == BAR_GATHER && !b->started;
 }
 
-/* Refuse this connection alone. */
-static void refuse(struct barrier *b, uint32_t conn, int code,
-                   const char *text)
+void bar_refuse(struct barrier *b, uint32_t conn, int code, const char *text)
 {
     struct wire_msg m = {.kind = WIRE_REFUSE, .code = (uint8_t)code};
 
@@ -54,6 +52,19 @@ static void refuse(struct barrier *b, uint32_t conn, int code,
     b->out.send(b->out.ctx, conn, &m);
     b->out.close(b->out.ctx, conn, false);
     b->conns[conn].open_ms = 0;
+}
+
+/* The round is over on a pod that was cut off: by a failure that could not be
+ * told, and is told next, or by the end of the lease. That is a lost pod. */
+static void interrupted(struct barrier *b, uint64_t now_ms, uint32_t rank)
+{
+    struct failure f = bar_fault(b, ERR_PEER, "node rank %u stopped its "
+                                 "workers while it was cut off", rank);
+
+    f.kind = FAILURE_LOST;
+    f.node_rank = rank;
+    bar_move(b, &b->peers[rank], PEER_STOPPING);
+    bar_suspect(b, now_ms, &f);
 }
 
 /* After WELCOME: bring a pod that came back to where the job is. */
@@ -83,19 +94,12 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
             bar_send_start(b, rank); /* It was lost on its way. */
             return;
         }
-        /* The round is over there: a failure that could not be told, and is
-         * told next, or the end of the lease. */
-        f = bar_fault(b, ERR_PEER, "node rank %u stopped its workers while it "
-                      "was cut off", rank);
-        f.kind = FAILURE_LOST;
-        f.node_rank = rank;
-        bar_move(b, p, PEER_STOPPING);
-        bar_suspect(b, now_ms, &f);
+        interrupted(b, now_ms, rank);
     }
 }
 
-static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
-                    uint32_t conn, const struct bar_hello *hello)
+void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                 uint32_t conn, const struct bar_hello *hello)
 {
     struct bar_peer *p = &b->peers[rank];
     struct wire_msg m = {.kind = WIRE_WELCOME};
@@ -127,71 +131,6 @@ static void welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     m.node_rank = rank;
     bar_send(b, p, &m);
     catch_up(b, now_ms, rank, resumed);
-}
-
-/* The same rank, another incarnation, and the old connection is open. */
-static void challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
-                      uint32_t conn, const struct bar_hello *hello)
-{
-    struct wire_msg ping = {.kind = WIRE_PING, .round = 1};
-    struct bar_peer *p = &b->peers[rank];
-    char text[WIRE_TEXT_MAX];
-
-    if (rank == 0 || p->challenger != BARRIER_NO_CONN) {
-        (void)snprintf(text, sizeof text,
-                       "node rank %u is held by a live pod at %s; this one is "
-                       "at %s: give each pod its own --node-rank",
-                       rank, p->addr, b->conns[conn].addr);
-        refuse(b, conn, ERR_MISMATCH, text);
-        return;
-    }
-    p->challenger = conn;
-    p->challenge_ms = now_ms;
-    p->answered = false;
-    p->challenge = *hello;
-    bar_send(b, p, &ping);
-    bar_wake(b, now_ms + BARRIER_PROBE_MS);
-}
-
-static void end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
-                          bool old_lives)
-{
-    struct bar_peer *p = &b->peers[rank];
-    uint32_t conn = p->challenger, old = p->conn;
-    char text[WIRE_TEXT_MAX];
-
-    p->challenger = BARRIER_NO_CONN;
-    if (!b->conns[conn].open_ms)
-        return; /* The newcomer went away meanwhile. */
-    if (old_lives) {
-        (void)snprintf(text, sizeof text,
-                       "node rank %u is held by a live pod at %s; this one is "
-                       "at %s: give each pod its own --node-rank",
-                       rank, p->addr, b->conns[conn].addr);
-        refuse(b, conn, ERR_MISMATCH, text);
-        return;
-    }
-    if (old != BARRIER_NO_CONN) {
-        b->conns[old].rank = NOBODY;
-        b->conns[old].open_ms = 0;
-        b->out.close(b->out.ctx, old, true);
-        bar_lose(b, now_ms, rank, BAR_REPLACED_SILENT);
-    }
-    welcome(b, now_ms, rank, conn, &p->challenge);
-}
-
-void barrier_check_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank)
-{
-    struct bar_peer *p = &b->peers[rank];
-
-    if (p->challenger == BARRIER_NO_CONN)
-        return;
-    if (p->answered)
-        end_challenge(b, now_ms, rank, true);
-    else if (now_ms - p->challenge_ms >= BARRIER_PROBE_MS)
-        end_challenge(b, now_ms, rank, false);
-    else
-        bar_wake(b, p->challenge_ms + BARRIER_PROBE_MS);
 }
 
 /* A pod that is refused and the reason of the job's end has heard of it. */
@@ -232,7 +171,7 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
     } else {
         return true;
     }
-    refuse(b, conn, f.code, f.text);
+    bar_refuse(b, conn, f.code, f.text);
     return false;
 }
 
@@ -288,17 +227,20 @@ static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
         return;
     (void)text_copy(h.host, sizeof h.host, m->host);
     p = &b->peers[rank];
+    if (p->hello.incarnation != h.incarnation &&
+        (p->conn != BARRIER_NO_CONN || bar_may_come_back(p))) {
+        bar_challenge(b, now_ms, rank, conn, &h);
+        return;
+    }
     if (p->conn != BARRIER_NO_CONN) {
-        if (p->hello.incarnation != h.incarnation) {
-            challenge(b, now_ms, rank, conn, &h);
-            return;
-        }
         /* The same agent on a new connection: the old one is dead. */
         b->conns[p->conn].rank = NOBODY;
         b->conns[p->conn].open_ms = 0;
         b->out.close(b->out.ctx, p->conn, true);
     }
-    welcome(b, now_ms, rank, conn, &h);
+    bar_welcome(b, now_ms, rank, conn, &h);
+    if (p->challenger != BARRIER_NO_CONN)
+        bar_end_challenge(b, now_ms, rank, true);
 }
 
 static void digest_text(char out[2 * WIRE_DIGEST + 1], const uint8_t *digest)
@@ -318,9 +260,14 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct failure f;
 
     bool joins = b->phase == BAR_RUN && !p->member;
-    /* Its workers were gone before the round's failure is settled. */
-    bool early = b->phase == BAR_RUN && p->state == PEER_STOPPING;
+    bool early;
 
+    /* It came back with workers, and their lease was over. */
+    if (b->phase == BAR_RUN && p->state == PEER_RUNNING &&
+        m->round > b->round)
+        interrupted(b, now_ms, rank);
+    /* Its workers were gone before the round's failure is settled. */
+    early = b->phase == BAR_RUN && p->state == PEER_STOPPING;
     if ((b->phase != BAR_GATHER && !joins && !early) ||
         (p->state != PEER_STAGING && p->state != PEER_STOPPING) ||
         m->round < p->next_round)
@@ -448,7 +395,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
 void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
                   const char *addr)
 {
-    b->conns[conn].rank = NOBODY;
+    b->conns[conn].rank = b->conns[conn].challenges = NOBODY;
     b->conns[conn].open_ms = now_ms ? now_ms : 1;
     (void)text_copy(b->conns[conn].addr, BARRIER_ADDR_MAX, addr);
     bar_wake(b, now_ms + BARRIER_HELLO_MS);
@@ -461,13 +408,11 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
 
     b->conns[conn].open_ms = 0;
     b->conns[conn].rank = NOBODY;
-    if (rank == NOBODY) {
-        /* A newcomer that was being checked; its number will be another's. */
-        for (uint32_t i = 0; i < b->cfg.nnodes; i++)
-            if (b->peers[i].challenger == conn)
-                b->peers[i].challenger = BARRIER_NO_CONN;
+    if (b->conns[conn].challenges != NOBODY)
+        b->peers[b->conns[conn].challenges].challenger = BARRIER_NO_CONN;
+    b->conns[conn].challenges = NOBODY;
+    if (rank == NOBODY)
         return;
-    }
     p = &b->peers[rank];
     if (p->conn != conn)
         return;
@@ -478,9 +423,11 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
         return;
     }
     p->down_ms = now_ms ? now_ms : 1;
+    if (p->challenger != BARRIER_NO_CONN && !bar_may_come_back(p)) {
+        bar_end_challenge(b, now_ms, rank, false);
+        return;
+    }
     bar_wake(b, now_ms + BARRIER_RESUME_MS);
-    if (p->challenger != BARRIER_NO_CONN)
-        end_challenge(b, now_ms, rank, false);
 }
 
 void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
@@ -502,7 +449,7 @@ void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
                        "protocol version %u, node rank 0 speaks %u: use the "
                        "same agent in all pods",
                        version, WIRE_VERSION);
-        refuse(b, conn, ERR_MISMATCH, text);
+        bar_refuse(b, conn, ERR_MISMATCH, text);
         return;
     }
     /* A port scanner, a probe, another program: not worth an answer. */

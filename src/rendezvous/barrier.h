@@ -96,6 +96,7 @@ struct bar_peer {
 
 struct bar_conn {
     uint32_t rank;    /* UINT32_MAX: has not said HELLO, or not admitted. */
+    uint32_t challenges; /* The rank that it waits for; else UINT32_MAX. */
     uint64_t open_ms; /* 0: not open. */
     char addr[BARRIER_ADDR_MAX];
 };

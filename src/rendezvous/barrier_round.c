@@ -282,6 +282,24 @@ static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
     next_round(b, now_ms, cause, delay);
 }
 
+/* The first loss of a pod costs no restart. */
+static void count_loss(struct barrier *b, uint64_t now_ms,
+                       const struct failure *f)
+{
+    struct bar_peer *p = &b->peers[f->node_rank];
+    bool again = p->n_losses > 0 &&
+                 now_ms - p->last_loss_ms < b->cfg.restart_reset_ms;
+
+    p->n_losses++;
+    p->last_loss_ms = now_ms;
+    if (b->cfg.restart_never)
+        bar_finish(b, now_ms, ERR_PEER, f);
+    else if (again)
+        restart_or_finish(b, now_ms, ERR_PEER, f);
+    else
+        next_round(b, now_ms, f, 0);
+}
+
 void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
 {
     if (!b->suspect_ms || failure_beats(f, &b->suspect))
@@ -297,7 +315,10 @@ static void settle_now(struct barrier *b, uint64_t now_ms)
     struct failure f = b->suspect;
 
     b->suspect_ms = 0;
-    bar_worker_failed(b, now_ms, &f);
+    if (f.kind == FAILURE_LOST)
+        count_loss(b, now_ms, &f);
+    else
+        bar_worker_failed(b, now_ms, &f);
 }
 
 void bar_settle(struct barrier *b, uint64_t now_ms)
@@ -360,8 +381,6 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bool silent = how == BAR_SILENT || how == BAR_REPLACED_SILENT;
     struct bar_peer *p = &b->peers[rank];
     struct failure f = {.kind = FAILURE_LOST, .code = ERR_PEER};
-    bool again = p->n_losses > 0 &&
-                 now_ms - p->last_loss_ms < b->cfg.restart_reset_ms;
 
     f.node_rank = rank;
     f.round = b->round;
@@ -386,14 +405,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
         settle_now(b, now_ms);
         return;
     }
-    p->n_losses++;
-    p->last_loss_ms = now_ms;
-    if (b->cfg.restart_never)
-        bar_finish(b, now_ms, ERR_PEER, &f);
-    else if (again)
-        restart_or_finish(b, now_ms, ERR_PEER, &f);
-    else
-        next_round(b, now_ms, &f, 0);
+    count_loss(b, now_ms, &f);
 }
 
 void bar_finish(struct barrier *b, uint64_t now_ms, int code,

@@ -46,6 +46,17 @@ void bar_finish(struct barrier *b, uint64_t now_ms, int code,
 /* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
  * other, for time-outs) where nobody is left to wait for. */
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
+/* Refuse this connection alone. */
+void bar_refuse(struct barrier *b, uint32_t conn, int code, const char *text);
+/* Admit it, and bring it to where the job is. */
+void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                 uint32_t conn, const struct bar_hello *hello);
+/* A newcomer claims the rank of a pod that may be alive. */
+void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                   uint32_t conn, const struct bar_hello *hello);
+void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                       bool old_lives);
+bool bar_may_come_back(const struct bar_peer *p);
 /* Settle what a newcomer with a held rank waits for, if anything. */
 void barrier_check_challenge(struct barrier *b, uint64_t now_ms,
                              uint32_t rank);

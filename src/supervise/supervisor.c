@@ -138,6 +138,7 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
         return SUP_QUIET;
     if (now_ms >= s->kill_ms && !s->killed) {
         s->killed = true;
+        s->kill_ms = now_ms; /* This agent may have been frozen. */
         s->poll_step_ms = SUP_POLL_MS;
         signal_all(s, SIGKILL);
         sweep(s, SIGKILL);

@@ -1,6 +1,8 @@
 /* world: a whole job in one process: the real pod, barrier, supervisor and
- * wire for P pods of N workers, with one virtual clock, a seeded generator and
- * a heap of events to come. Frames pass through encode and decode. */
+ * wire, one virtual clock, a seeded generator and a heap of events to come.
+ * Frames pass through encode and decode. A place is where one agent at a time
+ * runs: places 0 .. n_ranks - 1 have a rank each, later places claim a rank
+ * that another place has. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -9,103 +11,194 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WORLD_PODS 8
+#define WORLD_RANKS 64
+#define WORLD_PLACES (WORLD_RANKS + 8)
 #define WORLD_WORKERS 4
-#define WORLD_EVENTS 4096
-#define WORLD_CONNS (WORLD_PODS + 64)
-#define WORLD_LINKS 8192
+#define WORLD_EVENTS 16384
+#define WORLD_CONNS (WORLD_PLACES + 64)
+#define WORLD_LINKS 32768
+#define FOREVER UINT64_MAX
+
+/* X(name, words): the classes of faults, each counted. */
+#define FAULT_TABLE(X)                                                         \
+    X(TERM, "TERM")                                                            \
+    X(KILL, "pods killed")                                                     \
+    X(KILL_ZERO, "pod 0 killed")                                               \
+    X(KILL_AT_STEP, "pod 0 killed at a step")                                  \
+    X(CUT, "connections cut")                                                  \
+    X(PART, "partitions")                                                      \
+    X(ONE_WAY, "one-way partitions")                                           \
+    X(DROPPED, "frames dropped without a FIN")                                 \
+    X(HELD, "frames held")                                                     \
+    X(FREEZE, "agents frozen")                                                 \
+    X(REPLACED, "pods replaced while partitioned")                             \
+    X(CLAIM, "ranks claimed twice")                                            \
+    X(WRONG, "wrong nnodes")                                                   \
+    X(DATA, "bad data")                                                        \
+    X(IGNORED, "TERM ignored")                                                 \
+    X(OUTLIVED, "KILL outlived")                                               \
+    X(LATE, "frames late")
+
+enum fault {
+#define X(name, words) FAULT_##name,
+    FAULT_TABLE(X)
+#undef X
+    FAULTS,
+};
 
 enum what {
-    EV_BOOT,     /* A pod's agent starts. */
-    EV_CONNECT,  /* An attempt to reach pod 0 has its answer. */
-    EV_TO_ZERO,  /* A frame reaches pod 0. */
-    EV_TO_POD,   /* A frame reaches a pod. */
+    EV_BOOT,    /* An agent starts. */
+    EV_CONNECT, /* An attempt to reach pod 0 has its answer. */
+    EV_ACCEPT,  /* Pod 0 takes the connection. */
+    EV_TO_ZERO, /* A frame reaches pod 0. */
+    EV_TO_POD,  /* A frame reaches a pod. */
     EV_FIN_ZERO, /* The end of a connection reaches pod 0. */
     EV_FIN_POD,
     EV_STAGED,
     EV_SWEPT,
-    EV_EXIT,     /* A worker ends. */
-    EV_KILL_POD, /* agent and all of the pod die at once. */
-    EV_TERM_POD,
-    EV_CUT,      /* A connection is reset. */
+    EV_EXIT, /* A worker ends. */
+    EV_REAP, /* Its agent learns of it. */
+    EV_KILL, /* agent and all of the pod die at once. */
+    EV_TERM,
+    EV_CUT,  /* A connection is reset. */
+    EV_PART, /* Cut off for e->ms; e->code: WAY_*. */
+    EV_FREEZE,
+    EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off. */
 };
+
+#define WAY_OUT 1
+#define WAY_IN 2
+#define WAY_DROP 4 /* What is sent is lost, and the connection with it. */
 
 struct event {
     uint64_t at, seq;
     enum what what;
-    uint32_t pod, worker;
+    uint32_t place, worker;
     uint64_t life; /* Which life of the pod, or of the worker. */
+    uint64_t ms;
     uint32_t link; /* Which connection. */
     int code;
     uint16_t len;
-    uint8_t frame[WIRE_FRAME_MAX];
+    uint8_t frame[];
 };
 
 struct sim_worker {
-    bool alive, ignores_term;
+    bool alive, ignores_term, outlives_kill, killed, ok;
     uint64_t life;
     uint32_t round;
 };
 
 struct sim_pod {
     struct pod pod;
+    uint32_t rank, nnodes; /* As its agent is told. */
     bool exists; /* Its agent runs. */
     bool over;   /* It has exited for good. */
     uint64_t life;
     int exit_code;
-    bool was_termed;
+    bool was_termed, bad_data, was_stuck;
     uint32_t link; /* Its connection; 0: none. */
+    uint64_t out_until, in_until; /* Cut off. */
+    bool drops;
+    uint64_t frozen_until;
     struct sim_worker workers[WORLD_WORKERS];
 };
 
 struct sim_link { /* A connection, as TCP gives it. */
-    uint32_t pod, conn; /* `conn`: its number at pod 0. */
+    uint32_t place, conn; /* `conn`: its number at pod 0. */
     uint64_t pod_life, zero_life;
     bool pod_open, zero_open;
+    bool dead_up, dead_down; /* Frames were dropped: nothing comes any more. */
     uint64_t to_zero_ms, to_pod_ms; /* Nothing overtakes. */
 };
 
 struct history { /* What happened, for the oracle. */
-    unsigned n_terms, n_kills, n_cuts, n_stage_faults, n_ignored_terms;
+    unsigned n[FAULTS];
     unsigned n_rounds;
     uint32_t least_round; /* Rounds only go up, while anyone remembers. */
     bool failed_with[256]; /* Codes with which workers failed by themselves. */
-    uint64_t last_fault_ms;
+    bool ended_with[256];  /* Codes of END. */
+    uint64_t end_life;     /* The life of pod 0 whose END was looked at. */
+    uint64_t last_fault_ms; /* Also while one lasts: its end. */
+};
+
+enum job_kind {
+    JOB_WILD,   /* Anything happens. */
+    JOB_QUIET,  /* Only workers fail; pods may claim a rank twice. */
+    JOB_GENTLE, /* One fault, and not a worker's: the job must succeed. */
 };
 
 struct world {
     uint64_t seed, rng, now, seq, lives;
     bool trace;
-    uint32_t n_pods, n_workers;
+    enum job_kind kind;
+    uint32_t n_ranks, n_places, n_workers;
     uint64_t grace_ms;
     uint32_t max_restarts;
-    bool has_stage;
-    bool never, quiet_job; /* Policy; no fault but worker deaths. */
-    unsigned fail_percent;
-    struct sim_pod pods[WORLD_PODS];
+    bool has_stage, never, has_claims;
+    unsigned fail_percent, outlive_percent;
+    uint64_t kill_zero_step; /* 0: not. */
     struct barrier barrier;
-    struct bar_peer bar_peers[WORLD_PODS];
+    struct bar_peer bar_peers[WORLD_RANKS];
     struct bar_conn bar_conns[WORLD_CONNS];
-    struct sim_link links[WORLD_LINKS]; /* Index 0 is not used. */
+    uint32_t link_of[WORLD_CONNS]; /* Pod 0's connections; 0: none. */
     uint32_t n_links;
     struct event *heap[WORLD_EVENTS];
     unsigned n_heap;
     struct history history;
     char fault[512]; /* What went wrong, or "". */
+    struct sim_pod pods[WORLD_PLACES];
+    struct sim_link links[WORLD_LINKS]; /* Index 0 is not used. */
 };
 
 /* Run one job from its seed to its end. False where an invariant broke:
- * w->fault says which. `w` is large; the caller gives it. */
+ * w->fault says which. `w` is large; the caller gives it, zeroed at first. */
 bool world_run(struct world *w, uint64_t seed, bool trace);
 
+/* world.c: chance, time, words. */
+uint64_t world_draw(struct world *w, uint64_t below);
+bool world_chance(struct world *w, unsigned percent);
+void world_say(struct world *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void world_fail(struct world *w, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+struct event *world_plan(struct world *w, uint64_t at, enum what what,
+                         uint32_t place);
+void world_count(struct world *w, enum fault f);
+
+/* world_pod.c: an agent, its workers and its data. */
+void world_boot(struct world *w, uint32_t place);
+void world_kill(struct world *w, uint32_t place);
+void world_pod_event(struct world *w, const struct event *e);
+
+/* world_net.c: connections to pod 0. */
+void world_connect(void *ctx);
+void world_link_send(void *ctx, const struct wire_msg *m);
+void world_link_close(void *ctx, bool abort);
+void world_conn_send(void *ctx, uint32_t conn, const struct wire_msg *m);
+void world_conn_close(void *ctx, uint32_t conn, bool abort);
+/* The kernel closes every connection of a pod whose agent is dead. */
+void world_close_all(struct world *w, uint32_t place);
+void world_cut(struct world *w, uint32_t place);
+void world_net_event(struct world *w, const struct event *e);
+
+/* world_fault.c: what goes wrong, and when. */
+void world_plan_faults(struct world *w);
+void world_fault_event(struct world *w, const struct event *e);
+
 /* world_check.c: invariants after each step, and the end. */
-void world_check_spawn(struct world *w, uint32_t pod, uint32_t round);
+void world_check_spawn(struct world *w, uint32_t place, uint32_t round);
 /* After a death: where nobody is left who knows of the rounds so far, the job
  * may begin anew. */
 void world_check_memory(struct world *w);
+void world_check_exit(struct world *w, uint32_t place);
 void world_check_step(struct world *w);
 void world_check_end(struct world *w);
-void world_fail(struct world *w, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
+/* How long a job may take once nothing goes wrong any more. */
+uint64_t world_patience(const struct world *w);
+
+struct sim_ctx { /* One a place: what `out.ctx` is. */
+    struct world *w;
+    uint32_t i;
+};
 
 #endif

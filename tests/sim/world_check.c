@@ -3,24 +3,33 @@
 
 #include <stdio.h>
 
+/* Nothing can be done about a process in the kernel whose agent has given up,
+ * or which pod 0 can hear no more of. */
+static bool is_excused(const struct sim_pod *p, const struct sim_worker *k)
+{
+    return k->outlives_kill && k->killed &&
+           (p->over || !p->link || p->pod.link != LINK_ADMITTED ||
+            p->pod.stop_signo || p->pod.ended || p->out_until);
+}
+
 /* At a spawn no worker of another round lives anywhere, and no worker of this
  * rank. */
-void world_check_spawn(struct world *w, uint32_t pod, uint32_t round)
+void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
 {
-    for (uint32_t i = 0; i < w->n_pods; i++)
+    for (uint32_t i = 0; i < w->n_places; i++)
         for (uint32_t k = 0; k < w->n_workers; k++) {
             const struct sim_worker *x = &w->pods[i].workers[k];
 
-            if (!x->alive)
+            if (!x->alive || is_excused(&w->pods[i], x))
                 continue;
-            if (i == pod)
-                world_fail(w, "two processes for rank %u of pod %u", k, pod);
+            if (w->pods[i].rank == w->pods[place].rank)
+                world_fail(w, "two processes for rank %u of pod %u", k, place);
             else if (x->round != round)
                 world_fail(w, "pod %u starts round %u while a worker of round "
-                           "%u lives on pod %u", pod, round, x->round, i);
+                           "%u lives on pod %u", place, round, x->round, i);
         }
     if (round < w->history.least_round)
-        world_fail(w, "pod %u starts round %u after round %u", pod, round,
+        world_fail(w, "pod %u starts round %u after round %u", place, round,
                    w->history.least_round);
     w->history.least_round = round;
     if (round + 1 > w->history.n_rounds)
@@ -29,34 +38,116 @@ void world_check_spawn(struct world *w, uint32_t pod, uint32_t round)
 
 void world_check_memory(struct world *w)
 {
-    for (uint32_t i = 0; i < w->n_pods; i++)
+    for (uint32_t i = 0; i < w->n_places; i++)
         if (w->pods[i].exists &&
             (w->pods[i].pod.round > 0 || w->pods[i].pod.runs))
             return;
     w->history.least_round = 0;
 }
 
+void world_check_exit(struct world *w, uint32_t place)
+{
+    const struct sim_pod *p = &w->pods[place];
+
+    for (uint32_t k = 0; k < w->n_workers; k++)
+        if (p->workers[k].alive &&
+            !(p->workers[k].outlives_kill && p->workers[k].killed))
+            world_fail(w, "pod %u exits, worker %u lives", place, k);
+}
+
+static bool has_succeeded(const struct world *w, uint32_t rank)
+{
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        const struct sim_pod *p = &w->pods[i];
+        bool ok = p->rank == rank;
+
+        for (uint32_t k = 0; ok && k < w->n_workers; k++)
+            ok = p->workers[k].life && p->workers[k].ok &&
+                 p->workers[k].round == w->barrier.round;
+        if (ok)
+            return true;
+    }
+    return false;
+}
+
+/* Pod 0 has just decided how the job ends. */
+static void check_decision(struct world *w)
+{
+    struct history *h = &w->history;
+    int code = w->barrier.end.code;
+
+    h->end_life = w->pods[0].life;
+    h->ended_with[code] = true;
+    for (uint32_t i = 0; code == 0 && i < w->n_ranks; i++)
+        if (!has_succeeded(w, i))
+            world_fail(w, "success, but not all workers of rank %u succeeded",
+                       i);
+    /* Whom the end does not reach in time fails by himself. */
+    if (w->kind == JOB_GENTLE && w->now < h->last_fault_ms + 60000 &&
+        h->last_fault_ms > 0 && code == 0)
+        w->kind = JOB_WILD;
+}
+
 void world_check_step(struct world *w)
 {
-    if (w->pods[0].exists && w->barrier.n_restarts > w->max_restarts)
+    const struct sim_pod *zero = &w->pods[0];
+
+    if (zero->exists && w->barrier.n_restarts > w->max_restarts)
         world_fail(w, "%u restarts, %u allowed", w->barrier.n_restarts,
                    w->max_restarts);
-    for (uint32_t i = 0; i < w->n_pods; i++)
+    if (zero->exists && w->barrier.phase >= BAR_ENDING &&
+        w->history.end_life != zero->life)
+        check_decision(w);
+    for (uint32_t i = 0; i < w->n_places; i++)
         if (w->pods[i].exists &&
             w->pods[i].pod.n_queue == POD_QUEUE_MAX)
             world_fail(w, "the queue of pod %u is full", i);
 }
 
-/* The code that all pods must have where the only faults were workers' own. */
+uint64_t world_patience(const struct world *w)
+{
+    uint64_t round = 60000 + 30000 + 2 * w->grace_ms + 45000;
+
+    return 20000 + 600000 + 300000 + (w->max_restarts + 2) * round;
+}
+
+/* The pod that a rank was first given to and the one that claimed it too. */
+static bool is_claimed(const struct world *w, uint32_t rank)
+{
+    for (uint32_t i = w->n_ranks; i < w->n_places; i++)
+        if (w->pods[i].rank == rank)
+            return true;
+    return false;
+}
+
+/* Only workers failed: all pods end alike. Of two with one rank one is
+ * refused, alone. */
 static void check_quiet(struct world *w)
 {
     int code = w->pods[0].exit_code;
     const struct history *h = &w->history;
 
-    for (uint32_t i = 1; i < w->n_pods; i++)
-        if (w->pods[i].exit_code != code)
+    if (h->n[FAULT_WRONG])
+        for (uint32_t i = 0; i < w->n_ranks; i++)
+            if (w->pods[i].exit_code != ERR_MISMATCH)
+                world_fail(w, "wrong nnodes, and pod %u exits with %d", i,
+                           w->pods[i].exit_code);
+    for (uint32_t i = 1; i < w->n_ranks; i++)
+        if (w->pods[i].exit_code != code && !is_claimed(w, w->pods[i].rank))
             world_fail(w, "pod 0 exits with %d, pod %u with %d", code, i,
                        w->pods[i].exit_code);
+    for (uint32_t i = w->n_ranks; i < w->n_places; i++) {
+        int a = w->pods[w->pods[i].rank].exit_code, b = w->pods[i].exit_code;
+        int other = a == code ? b : a;
+
+        /* 200: it came when the job was over. */
+        if ((a != code && b != code) ||
+            (other != ERR_MISMATCH && other != ERR_BARRIER && code == 0))
+            world_fail(w, "pod 0 exits with %d, two of one rank with %d and "
+                       "%d", code, a, b);
+    }
+    if (h->n[FAULT_WRONG])
+        return;
     if (code != 0 && !h->failed_with[code])
         world_fail(w, "exit code %d, but no worker failed with it", code);
     if (code != 0 && code != ERR_NOTFOUND && !w->never &&
@@ -72,35 +163,44 @@ static void check_quiet(struct world *w)
 static bool may_exit_with(const struct world *w, uint32_t i, int code)
 {
     const struct history *h = &w->history;
+    const struct sim_pod *p = &w->pods[i];
+    unsigned n = 0;
 
-    if (code == 0 || h->failed_with[code & 255])
-        return true;
+    if (h->ended_with[code & 255]) /* And that END has a reason: below. */
+        return code == 0 || i > 0 || h->failed_with[code & 255] ||
+               code == ERR_PEER || code == ERR_BARRIER ||
+               (code == ERR_DATA && h->n[FAULT_DATA]) ||
+               (code == ERR_RESOURCE && h->n[FAULT_OUTLIVED]) ||
+               (code == 128 + 15 && p->was_termed);
     if (code == 128 + 15)
-        return w->pods[i].was_termed;
+        return p->was_termed;
     if (code == ERR_DATA)
-        return h->n_stage_faults > 0;
+        return p->bad_data;
+    if (code == ERR_RESOURCE)
+        return p->was_stuck;
+    if (code == ERR_MISMATCH)
+        return is_claimed(w, p->rank);
+    for (unsigned f = 0; f < FAULTS; f++)
+        n += f != FAULT_IGNORED && f != FAULT_LATE ? h->n[f] : 0;
     /* A lost pod comes back only while the others still wait for it. */
-    return (code == ERR_PEER || code == ERR_BARRIER) &&
-           (h->n_terms > 0 || h->n_kills > 0 || h->n_stage_faults > 0 ||
-            h->n_cuts > 0);
+    return (code == ERR_PEER || code == ERR_BARRIER) && n > 0;
 }
 
 void world_check_end(struct world *w)
 {
     if (w->fault[0])
         return;
-    if (w->quiet_job) {
+    if (w->kind == JOB_QUIET) {
         check_quiet(w);
         return;
     }
-    /* Cut connections alone change nothing: they are made again. */
-    for (uint32_t i = 1; i < w->n_pods; i++)
-        if (w->history.n_terms + w->history.n_kills == 0 &&
-            w->pods[i].exit_code != w->pods[0].exit_code)
-            world_fail(w, "pod 0 exits with %d, pod %u with %d",
-                       w->pods[0].exit_code, i, w->pods[i].exit_code);
-    for (uint32_t i = 0; i < w->n_pods; i++)
+    for (uint32_t i = 0; i < w->n_places; i++) {
+        if (w->kind == JOB_GENTLE && w->pods[i].exit_code != 0 &&
+            !is_claimed(w, w->pods[i].rank))
+            world_fail(w, "one fault that must be survived, and pod %u exits "
+                       "with %d", i, w->pods[i].exit_code);
         if (!may_exit_with(w, i, w->pods[i].exit_code))
             world_fail(w, "pod %u exits with %d, and nothing explains it", i,
                        w->pods[i].exit_code);
+    }
 }

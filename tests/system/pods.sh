@@ -38,8 +38,12 @@ fi
 next_job
 for r in 0 1; do
     pod $r 2 --nproc 2 -- sh -c 'echo start $TORCHELASTIC_RESTART_COUNT
-        [ "$RANK/$TORCHELASTIC_RESTART_COUNT" != 3/0 ] || exit 7
-        [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exec sleep 60'
+        [ $TORCHELASTIC_RESTART_COUNT = 0 ] || exit 0
+        touch '"$T"'/is-up.$RANK
+        [ $RANK = 3 ] || exec sleep 60
+        until [ -e '"$T"'/is-up.0 ] && [ -e '"$T"'/is-up.1 ] &&
+            [ -e '"$T"'/is-up.2 ]; do sleep .02; done
+        exit 7'
 done
 ended 0 1
 is "a failure on pod 1 is mended by one restart" "$codes" '0 0'

@@ -1,0 +1,93 @@
+/* barrier_challenge: two pods with one rank. The newcomer waits until it is
+ * clear whether the other one lives. */
+#include "rendezvous/barrier_round.h"
+
+#include <stdio.h>
+
+#define NOBODY UINT32_MAX
+
+/* Its connection is gone, but it may yet come back with its workers. */
+bool bar_may_come_back(const struct bar_peer *p)
+{
+    return p->down_ms &&
+           (p->state == PEER_RUNNING || p->state == PEER_STOPPING);
+}
+
+/* The same rank, another incarnation, and the old one may be alive. */
+void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                   uint32_t conn, const struct bar_hello *hello)
+{
+    struct wire_msg ping = {.kind = WIRE_PING, .round = 1};
+    struct bar_peer *p = &b->peers[rank];
+    char text[WIRE_TEXT_MAX];
+
+    if (p->challenger != BARRIER_NO_CONN &&
+        p->challenge.incarnation == hello->incarnation) {
+        /* The newcomer lost its connection and is here again. */
+        b->conns[p->challenger].open_ms = 0;
+        b->out.close(b->out.ctx, p->challenger, true);
+        b->conns[p->challenger].challenges = NOBODY;
+        b->conns[conn].challenges = rank;
+        p->challenger = conn;
+        return;
+    }
+    if (rank == 0 || p->challenger != BARRIER_NO_CONN) {
+        (void)snprintf(text, sizeof text,
+                       "node rank %u is held by a live pod at %s; this one is "
+                       "at %s: give each pod its own --node-rank",
+                       rank, p->addr, b->conns[conn].addr);
+        bar_refuse(b, conn, ERR_MISMATCH, text);
+        return;
+    }
+    p->challenger = conn;
+    b->conns[conn].challenges = rank;
+    p->challenge_ms = now_ms;
+    p->answered = false;
+    p->challenge = *hello;
+    bar_send(b, p, &ping);
+    bar_wake(b, now_ms + BARRIER_PROBE_MS);
+}
+
+void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                       bool old_lives)
+{
+    struct bar_peer *p = &b->peers[rank];
+    uint32_t conn = p->challenger, old = p->conn;
+    char text[WIRE_TEXT_MAX];
+
+    p->challenger = BARRIER_NO_CONN;
+    b->conns[conn].challenges = NOBODY;
+    if (!b->conns[conn].open_ms)
+        return; /* The newcomer was dropped meanwhile. */
+    if (old_lives) {
+        (void)snprintf(text, sizeof text,
+                       "node rank %u is held by a live pod at %s; this one is "
+                       "at %s: give each pod its own --node-rank",
+                       rank, p->addr, b->conns[conn].addr);
+        bar_refuse(b, conn, ERR_MISMATCH, text);
+        return;
+    }
+    if (old != BARRIER_NO_CONN) {
+        b->conns[old].rank = NOBODY;
+        b->conns[old].open_ms = 0;
+        b->out.close(b->out.ctx, old, true);
+        bar_lose(b, now_ms, rank, BAR_REPLACED_SILENT);
+    }
+    bar_welcome(b, now_ms, rank, conn, &p->challenge);
+}
+
+void barrier_check_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank)
+{
+    struct bar_peer *p = &b->peers[rank];
+
+    if (p->challenger == BARRIER_NO_CONN)
+        return;
+    if (p->down_ms && now_ms - p->down_ms < BARRIER_RESUME_MS)
+        bar_wake(b, p->down_ms + BARRIER_RESUME_MS);
+    else if (p->conn == BARRIER_NO_CONN)
+        bar_end_challenge(b, now_ms, rank, false);
+    else if (now_ms - p->challenge_ms < BARRIER_PROBE_MS)
+        bar_wake(b, p->challenge_ms + BARRIER_PROBE_MS);
+    else /* What was on its way from a dead pod is followed by its FIN. */
+        bar_end_challenge(b, now_ms, rank, p->answered);
+}

@@ -1,0 +1,3 @@
+# src/supervise/supervisor.c
+# Who ignores TERM is never killed.
+/^        signal_all(s, SIGKILL);$/d

@@ -1,0 +1,232 @@
+/* world_net: the connections of the world, as TCP gives them. Nothing
+ * overtakes; what a partition holds comes after it, or never. */
+#include "world.h"
+
+#include <string.h>
+
+/* How far the way of a frame is cut off; 0: it is open. */
+static uint64_t closed_until(const struct world *w, uint32_t place, bool up)
+{
+    const struct sim_pod *p = &w->pods[place], *zero = &w->pods[0];
+    uint64_t a = up ? p->out_until : p->in_until;
+    uint64_t b = up ? zero->in_until : zero->out_until;
+    uint64_t until = a > b ? a : b;
+
+    return until > w->now ? until : 0;
+}
+
+/* A frame or an end on its way; false where it will never arrive. */
+static bool plan_net(struct world *w, uint32_t link, enum what what,
+                     const struct wire_msg *m)
+{
+    struct sim_link *c = &w->links[link];
+    bool up = what == EV_TO_ZERO || what == EV_FIN_ZERO;
+    bool late = world_chance(w, 5);
+    uint64_t *last = up ? &c->to_zero_ms : &c->to_pod_ms;
+    bool *dead = up ? &c->dead_up : &c->dead_down;
+    uint64_t at = w->now + world_draw(w, late ? 1500 : 20);
+    uint64_t until = closed_until(w, c->place, up);
+    struct event *e;
+
+    if (until && (until == FOREVER || w->pods[c->place].drops ||
+                  w->pods[0].drops))
+        *dead = true;
+    if (*dead) {
+        w->history.n[FAULT_DROPPED]++;
+        return false;
+    }
+    w->history.n[FAULT_LATE] += late;
+    w->history.n[FAULT_HELD] += until > 0;
+    if (at < until)
+        at = until + world_draw(w, 100);
+    if (at < *last)
+        at = *last;
+    *last = at;
+    e = world_plan(w, at, what, c->place);
+    e->link = link;
+    if (m)
+        e->len = (uint16_t)wire_encode(m, e->frame);
+    return true;
+}
+
+static void attempt(struct world *w, uint32_t place, uint64_t ms, int code)
+{
+    struct event *e = world_plan(w, w->now + ms, EV_CONNECT, place);
+
+    e->life = w->pods[place].life;
+    e->code = code;
+}
+
+void world_connect(void *c)
+{
+    struct sim_ctx *x = c;
+
+    attempt(x->w, x->i, 1 + world_draw(x->w, 200), 0);
+}
+
+void world_link_send(void *c, const struct wire_msg *m)
+{
+    struct sim_ctx *x = c;
+
+    if (x->w->pods[x->i].link)
+        (void)plan_net(x->w, x->w->pods[x->i].link, EV_TO_ZERO, m);
+}
+
+void world_link_close(void *c, bool abort)
+{
+    struct sim_ctx *x = c;
+    struct sim_pod *p = &x->w->pods[x->i];
+
+    if (!p->link)
+        return;
+    (void)plan_net(x->w, p->link, EV_FIN_ZERO, NULL);
+    if (abort) {
+        x->w->links[p->link].pod_open = false;
+        p->link = 0;
+    } else {
+        (void)plan_net(x->w, p->link, EV_FIN_POD, NULL);
+    }
+}
+
+void world_cut(struct world *w, uint32_t place)
+{
+    uint32_t link = w->pods[place].link;
+
+    /* Who stands still cannot come back at once, and who is told to stop does
+     * not. */
+    if (!link || w->pods[place].was_termed ||
+        w->pods[place].frozen_until > w->now ||
+        w->pods[0].frozen_until > w->now)
+        return;
+    world_say(w, "the connection of pod %u is cut", place);
+    world_count(w, FAULT_CUT);
+    (void)plan_net(w, link, EV_FIN_POD, NULL);
+    (void)plan_net(w, link, EV_FIN_ZERO, NULL);
+}
+
+void world_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
+{
+    struct sim_ctx *x = c;
+    uint32_t link = x->w->link_of[conn];
+
+    if (!link)
+        return;
+    /* A cut just before a frame that matters, so that it is lost. */
+    if (x->w->kind == JOB_WILD && m->kind != WIRE_PING &&
+        world_chance(x->w, 2))
+        world_cut(x->w, x->w->links[link].place);
+    (void)plan_net(x->w, link, EV_TO_POD, m);
+}
+
+void world_conn_close(void *c, uint32_t conn, bool abort)
+{
+    struct sim_ctx *x = c;
+    struct event *e;
+    uint32_t link = x->w->link_of[conn];
+
+    (void)abort;
+    if (!link)
+        return;
+    (void)plan_net(x->w, link, EV_FIN_POD, NULL);
+    /* The own end is closed whatever the network does. */
+    e = world_plan(x->w, x->w->now, EV_FIN_ZERO, x->w->links[link].place);
+    e->link = link;
+}
+
+static void zero_ends(struct world *w, struct sim_link *c)
+{
+    c->zero_open = false;
+    w->link_of[c->conn] = 0;
+}
+
+void world_close_all(struct world *w, uint32_t i)
+{
+    struct sim_pod *p = &w->pods[i];
+
+    if (p->link) {
+        w->links[p->link].pod_open = false;
+        (void)plan_net(w, p->link, EV_FIN_ZERO, NULL);
+        p->link = 0;
+    }
+    for (uint32_t k = 1; i == 0 && k <= w->n_links; k++)
+        if (w->links[k].zero_open) {
+            zero_ends(w, &w->links[k]);
+            (void)plan_net(w, k, EV_FIN_POD, NULL);
+        }
+}
+
+static void connect_done(struct world *w, const struct event *e)
+{
+    struct sim_pod *p = &w->pods[e->place];
+    uint32_t conn = 1;
+    struct sim_link *c;
+
+    if (!p->exists || p->life != e->life)
+        return;
+    if (!e->code && (closed_until(w, e->place, true) ||
+                     closed_until(w, e->place, false))) {
+        attempt(w, e->place, 5000, 1);
+        return;
+    }
+    while (conn < WORLD_CONNS && w->link_of[conn])
+        conn++;
+    if (e->code || !w->pods[0].exists || conn == WORLD_CONNS ||
+        w->n_links + 1 == WORLD_LINKS) {
+        pod_link_down(&p->pod, w->now, e->code ? "no answer" : "refused");
+        return;
+    }
+    p->link = ++w->n_links;
+    c = &w->links[p->link];
+    *c = (struct sim_link){.place = e->place, .conn = conn,
+                           .pod_life = p->life, .zero_life = w->pods[0].life,
+                           .pod_open = true, .zero_open = true,
+                           .to_zero_ms = w->now, .to_pod_ms = w->now};
+    w->link_of[conn] = p->link;
+    world_plan(w, w->now, EV_ACCEPT, e->place)->link = p->link;
+    pod_link_up(&p->pod, w->now);
+}
+
+static void deliver(struct world *w, const struct event *e)
+{
+    struct sim_pod *p = &w->pods[e->place];
+    const char *why;
+    unsigned version;
+    struct wire_msg m;
+
+    if (wire_decode(e->frame, e->len, &m, &why, &version) != (int)e->len) {
+        world_fail(w, "a frame does not decode: %s", why);
+        return;
+    }
+    world_say(w, "pod %u %s %s, round %u", e->place,
+              e->what == EV_TO_ZERO ? "says" : "hears", wire_name(m.kind),
+              m.round);
+    if (e->what == EV_TO_ZERO)
+        pod_conn_message(&w->pods[0].pod, w->now, w->links[e->link].conn, &m);
+    else
+        pod_link_message(&p->pod, w->now, &m);
+}
+
+void world_net_event(struct world *w, const struct event *e)
+{
+    struct sim_link *c = &w->links[e->link];
+    struct sim_pod *p = &w->pods[e->place], *zero = &w->pods[0];
+    bool zero_end = zero->exists && zero->life == c->zero_life && c->zero_open;
+    bool pod_end = p->exists && p->life == c->pod_life && c->pod_open;
+
+    if (e->what == EV_CONNECT) {
+        connect_done(w, e);
+    } else if (e->what == EV_ACCEPT && zero_end) {
+        pod_conn_open(&zero->pod, w->now, c->conn, "addr");
+    } else if (e->what == EV_TO_ZERO && zero_end) {
+        deliver(w, e);
+    } else if (e->what == EV_TO_POD && pod_end) {
+        deliver(w, e);
+    } else if (e->what == EV_FIN_ZERO && zero_end) {
+        zero_ends(w, c);
+        pod_conn_closed(&zero->pod, w->now, c->conn);
+    } else if (e->what == EV_FIN_POD && pod_end) {
+        c->pod_open = false;
+        p->link = 0;
+        pod_link_down(&p->pod, w->now, "closed");
+    }
+}

@@ -1,0 +1,228 @@
+/* world_pod: an agent of the world, its workers and its data. */
+#include "world.h"
+
+#include <signal.h>
+#include <string.h>
+
+static struct sim_ctx ctxs[WORLD_PLACES];
+
+static void act_log(void *c, enum log_level level, const char *text)
+{
+    const struct sim_ctx *x = c;
+
+    world_say(x->w, "pod %u: %s%s", x->i, level <= LOG_WARNING ? "! " : "",
+              text);
+}
+
+static void act_stage(void *c)
+{
+    struct sim_ctx *x = c;
+    struct event *e = world_plan(x->w, x->w->now + world_draw(x->w, 20000),
+                                 EV_STAGED, x->i);
+
+    e->life = x->w->pods[x->i].life;
+    e->code = x->w->kind == JOB_WILD && world_chance(x->w, 3) ? ERR_DATA : 0;
+}
+
+static void act_nothing(void *c)
+{
+    (void)c;
+}
+
+static void plan_exit(struct world *w, uint32_t place, uint32_t i, uint64_t at,
+                      int code)
+{
+    struct event *e = world_plan(w, at, EV_EXIT, place);
+
+    e->worker = i;
+    e->life = w->pods[place].workers[i].life;
+    e->code = code;
+}
+
+static const int codes[] = {1, 2, 3, 42, 127, 134, 137, 139, 255};
+
+static void act_spawn(void *c, const struct pod_round *round)
+{
+    struct sim_ctx *x = c;
+    struct world *w = x->w;
+    struct sim_pod *p = &w->pods[x->i];
+
+    world_say(w, "pod %u spawns round %u, ranks from %u of %u", x->i,
+              round->round, round->rank_base, round->world_size);
+    world_check_spawn(w, x->i, round->round);
+    if (round->rank_base != p->rank * w->n_workers ||
+        round->world_size != w->n_ranks * w->n_workers)
+        world_fail(w, "pod %u got rank base %u of %u", x->i, round->rank_base,
+                   round->world_size);
+    for (uint32_t i = 0; i < w->n_workers; i++) {
+        struct sim_worker *k = &p->workers[i];
+        int code = world_chance(w, w->fail_percent) ? codes[world_draw(w, 9)]
+                                                    : 0;
+
+        memset(k, 0, sizeof *k);
+        k->alive = true;
+        k->round = round->round;
+        k->life = ++w->lives;
+        k->ignores_term = world_chance(w, 10);
+        k->outlives_kill = world_chance(w, w->outlive_percent);
+        plan_exit(w, x->i, i, w->now + 1 +
+                  world_draw(w, world_chance(w, 20) ? 50 : 60000), code);
+    }
+}
+
+static void act_kill(void *c, uint32_t worker, int signo)
+{
+    struct sim_ctx *x = c;
+    struct world *w = x->w;
+    struct sim_worker *k = &w->pods[x->i].workers[worker];
+
+    if (!k->alive)
+        return;
+    if (signo == SIGTERM && k->ignores_term) {
+        w->history.n[FAULT_IGNORED]++;
+    } else if (signo == SIGKILL && k->outlives_kill) {
+        world_count(w, FAULT_OUTLIVED);
+        k->killed = true;
+        w->pods[x->i].was_stuck = true;
+        plan_exit(w, x->i, worker, w->now + world_draw(w, 40000), 137);
+    } else if (signo == SIGKILL || signo == SIGTERM) {
+        k->killed = signo == SIGKILL;
+        plan_exit(w, x->i, worker, w->now +
+                  (signo == SIGKILL ? 1 : 1 + world_draw(w, 500)),
+                  128 + signo);
+    }
+}
+
+static void act_sweep(void *c, int signo)
+{
+    struct sim_ctx *x = c;
+    struct event *e = world_plan(x->w, x->w->now, EV_SWEPT, x->i);
+
+    (void)signo;
+    e->life = x->w->pods[x->i].life;
+}
+
+void world_boot(struct world *w, uint32_t i)
+{
+    struct pod_out out = {.ctx = &ctxs[i],
+                          .log = act_log,
+                          .stage = act_stage,
+                          .stage_kill = act_nothing,
+                          .spawn = act_spawn,
+                          .kill = act_kill,
+                          .sweep = act_sweep,
+                          .connect = world_connect,
+                          .link_send = world_link_send,
+                          .link_close = world_link_close,
+                          .conn_send = world_conn_send,
+                          .conn_close = world_conn_close};
+    struct sim_pod *p = &w->pods[i];
+    struct pod_config cfg = {.node_rank = p->rank,
+                             .nnodes = p->nnodes,
+                             .nproc = w->n_workers,
+                             .max_restarts = w->max_restarts,
+                             .barrier_timeout_ms = 600000,
+                             .rejoin_timeout_ms = 300000,
+                             .grace_ms = w->grace_ms,
+                             .has_stage = w->has_stage,
+                             .job_id = "sim",
+                             .host = "host",
+                             .zero = "zero:1"};
+    struct barrier_config bar = {.nnodes = p->nnodes,
+                                 .job_id = "sim",
+                                 .seed = w->seed,
+                                 .barrier_timeout_ms = 600000,
+                                 .rejoin_timeout_ms = 300000,
+                                 .grace_ms = w->grace_ms,
+                                 .backoff_min_ms = 1000,
+                                 .backoff_max_ms = 30000,
+                                 .restart_reset_ms = 600000,
+                                 .max_restarts = w->max_restarts,
+                                 .restart_never = w->never,
+                                 .master_port = 29500};
+
+    p->exists = true;
+    p->frozen_until = 0;
+    p->life = ++w->lives;
+    cfg.incarnation = bar.incarnation = p->life;
+    ctxs[i] = (struct sim_ctx){w, i};
+    world_say(w, "pod %u boots as rank %u of %u", i, p->rank, p->nnodes);
+    pod_init(&p->pod, &cfg, &out, w->now);
+    if (p->rank == 0)
+        pod_own_barrier(&p->pod, &w->barrier, &bar, w->bar_peers,
+                        w->bar_conns, WORLD_CONNS, w->now);
+    pod_start(&p->pod, w->now);
+}
+
+void world_kill(struct world *w, uint32_t i)
+{
+    struct sim_pod *p = &w->pods[i];
+
+    if (!p->exists || p->over)
+        return;
+    world_say(w, "pod %u is killed", i);
+    world_count(w, i == 0 ? FAULT_KILL_ZERO : FAULT_KILL);
+    p->exists = false;
+    for (uint32_t k = 0; k < w->n_workers; k++)
+        p->workers[k].alive = false;
+    world_close_all(w, i);
+    world_check_memory(w);
+    (void)world_plan(w, w->now + 100 + world_draw(w, 20000), EV_BOOT, i);
+}
+
+/* Dead at once; a frozen agent learns of it later. */
+static void worker_ends(struct world *w, const struct event *e)
+{
+    struct sim_worker *k = &w->pods[e->place].workers[e->worker];
+    struct event *reap;
+
+    if (!k->alive || k->life != e->life)
+        return;
+    k->alive = false;
+    k->ok = e->code == 0;
+    if (e->code != 128 + SIGTERM && e->code != 0) {
+        w->history.failed_with[e->code] = true;
+        if (w->now > w->history.last_fault_ms)
+            w->history.last_fault_ms = w->now;
+    }
+    world_say(w, "pod %u: worker %u ends with %d", e->place, e->worker,
+              e->code);
+    reap = world_plan(w, w->now, EV_REAP, e->place);
+    reap->worker = e->worker;
+    reap->life = w->pods[e->place].life;
+    reap->code = e->code;
+}
+
+static void reap(struct world *w, const struct event *e)
+{
+    struct pod_exit x = {.worker = e->worker, .pid = 1, .code = e->code,
+                         .hint = "", .tail = ""};
+
+    x.signo = e->code > 128 && e->code < 160 ? e->code - 128 : 0;
+    pod_worker_exit(&w->pods[e->place].pod, w->now, &x);
+}
+
+void world_pod_event(struct world *w, const struct event *e)
+{
+    static const uint8_t digest[WIRE_DIGEST] = {1};
+    struct sim_pod *p = &w->pods[e->place];
+
+    if (e->what == EV_BOOT) {
+        if (!p->exists && !p->over)
+            world_boot(w, e->place);
+    } else if (e->what == EV_EXIT) {
+        worker_ends(w, e);
+    } else if (!p->exists || p->life != e->life) {
+        return;
+    } else if (e->what == EV_REAP) {
+        reap(w, e);
+    } else if (e->what == EV_SWEPT) {
+        pod_swept(&p->pod, w->now, 0, false);
+    } else if (e->code) {
+        world_count(w, FAULT_DATA);
+        p->bad_data = true;
+        pod_fault(&p->pod, w->now, e->code, "bad data");
+    } else {
+        pod_stage_done(&p->pod, w->now, digest);
+    }
+}
