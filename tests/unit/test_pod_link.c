@@ -1,0 +1,357 @@
+/* pod: what it tells pod 0, what it hears, and when it gives up. */
+#include "pod_fixture.h"
+
+static const struct wire_msg admitted = {.kind = WIRE_WELCOME,
+                                         .incarnation = 1, .node_rank = 1};
+
+/* Workers and what they left are gone. */
+static void all_gone(uint64_t now)
+{
+    ends(now, 0, 143);
+    ends(now, 1, 143);
+    pod_swept(&p, now, 0, false);
+    pod_swept(&p, now, 0, false);
+    assert_int_not_equal(p.state, POD_STOPPING);
+    story[0] = '\0';
+}
+
+static struct wire_msg stop(uint32_t round, uint64_t delay_ms)
+{
+    struct wire_msg m = {.kind = WIRE_STOP, .round = round,
+                         .delay_ms = delay_ms};
+
+    m.failure = (struct failure){.kind = FAILURE_LOST, .code = 201};
+    memcpy(m.failure.text, "node rank 2 is gone", 20);
+    return m;
+}
+
+static void test_staging(void **state)
+{
+    static const uint8_t digest[WIRE_DIGEST] = {7, 8, 9};
+
+    (void)state;
+    make(1, 2, true);
+    pod_stage_progress(&p, 2, 30);
+    told("stage connect "); /* Nobody there to be told. */
+    pod_link_up(&p, 3);
+    hear(4, admitted);
+    told("HELLO PROGRESS ");
+    assert_int_equal(sent.percent, 30);
+    pod_stage_progress(&p, 5, 250);
+    assert_int_equal(sent.percent, 100);
+    pod_stage_done(&p, 6, digest);
+    told("PROGRESS ARRIVED ");
+    assert_memory_equal(sent.digest, digest, WIRE_DIGEST);
+    pod_stage_done(&p, 7, digest); /* Once is enough. */
+    pod_stage_progress(&p, 8, 50);
+    told("");
+}
+
+static void test_told_to_stop_while_staging(void **state)
+{
+    (void)state;
+    make(1, 2, true);
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    story[0] = '\0';
+    pod_signal(&p, 10, SIGINT);
+    told("FAILED unstage close ");
+    pod_link_down(&p, 11, "closed");
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 130);
+    assert_int_equal(pod_deadline(&p), UINT64_MAX);
+
+    make(1, 2, true); /* Without pod 0 there is nobody to tell. */
+    pod_signal(&p, 10, SIGTERM);
+    told("stage connect unstage ");
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 143);
+}
+
+/* The end is known, the last words are not told yet: TERM ends the wait. */
+static void test_told_to_stop_while_failing(void **state)
+{
+    (void)state;
+    make(1, 2, true);
+    pod_fault(&p, 10, 66, "x is missing");
+    pod_fault(&p, 11, 65, "y is wrong"); /* The first one counts. */
+    pod_signal(&p, 20, SIGTERM);
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 66);
+    assert_string_equal(p.cause.text, "x is missing");
+}
+
+/* TERM came first: the job's end comes too late to be this pod's. */
+static void test_end_after_term(void **state)
+{
+    struct wire_msg end = {.kind = WIRE_END, .code = 0};
+
+    (void)state;
+    member_runs();
+    pod_signal(&p, 10, SIGTERM);
+    hear(11, end);
+    assert_int_equal(p.state, POD_STOPPING);
+    all_gone(12);
+    hear(13, end); /* Nothing more is to be said. */
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 143);
+}
+
+/* And the other way round: the end was heard, then TERM. */
+static void test_term_after_the_end(void **state)
+{
+    struct wire_msg end = {.kind = WIRE_END, .code = 7};
+
+    (void)state;
+    member_runs();
+    end.failure.kind = FAILURE_WORKER;
+    hear(10, end);
+    told("kill0:15 kill1:15 sweep:15 ");
+    pod_signal(&p, 20, SIGTERM);
+    assert_int_equal(pod_deadline(&p), 20); /* No grace any more. */
+    all_gone(30);
+    assert_int_equal(p.state, POD_LEAVING);
+    pod_signal(&p, 40, SIGTERM);
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 7);
+}
+
+/* STOP while the workers have ended and what they left is cleaned up. */
+static void test_stop_while_cleaning_up(void **state)
+{
+    (void)state;
+    member_runs();
+    ends(10, 0, 0);
+    ends(10, 1, 0);
+    told("sweep:15 ");
+    hear(11, stop(0, 0));
+    pod_swept(&p, 12, 0, false);
+    told("ARRIVED ");
+    assert_int_equal(sent.round, 1);
+    assert_int_equal(p.state, POD_WAITING);
+}
+
+static void test_stop_after_done(void **state)
+{
+    (void)state;
+    member_runs();
+    ends(10, 0, 0);
+    ends(10, 1, 0);
+    pod_swept(&p, 12, 0, false);
+    told("sweep:15 DONE ");
+    assert_int_equal(p.state, POD_FINISHED);
+    hear(20, stop(0, 1500));
+    told("ARRIVED ");
+    assert_string_equal(said, "node rank 2 is gone; stopping all workers, next "
+                              "round in 1.5 s");
+}
+
+/* Of another round than the one that runs: it is not about these workers. */
+static void test_old_stop(void **state)
+{
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    story[0] = '\0';
+    hear(4, stop(0, 0)); /* Nothing has run yet. */
+    told("");
+    hear(5, (struct wire_msg){.kind = WIRE_START, .round = 3});
+    told("spawn3 ");
+    hear(6, stop(2, 0));
+    hear(7, (struct wire_msg){.kind = WIRE_START, .round = 3});
+    told("");
+    assert_int_equal(p.state, POD_RUNNING);
+}
+
+static void test_heartbeats(void **state)
+{
+    (void)state;
+    member_runs();
+    hear(10, (struct wire_msg){.kind = WIRE_PING});
+    told("");
+    hear(11, (struct wire_msg){.kind = WIRE_PING, .round = 1});
+    told("PING "); /* An answer was asked for. */
+    assert_int_equal(pod_deadline(&p), 11 + BARRIER_PING_MS);
+    pod_timeout(&p, 11 + BARRIER_PING_MS);
+    told("PING ");
+}
+
+/* Pod 0 says nothing, and the connection stays open. */
+static void test_silent_pod_0(void **state)
+{
+    uint64_t end = 4 + BARRIER_SILENCE_MS; /* START was at 4. */
+
+    (void)state;
+    member_runs();
+    for (uint64_t t = 5000; t < end; t += 1000)
+        pod_timeout(&p, t);
+    assert_null(strstr(story, "abort"));
+    assert_true(pod_deadline(&p) <= end);
+    story[0] = '\0';
+    pod_timeout(&p, end);
+    told("abort kill0:15 kill1:15 sweep:15 ");
+    assert_int_equal(p.state, POD_STOPPING);
+}
+
+/* A connection that is made and then not answered is given up, too. */
+static void test_no_welcome(void **state)
+{
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 100);
+    story[0] = '\0';
+    pod_timeout(&p, 99 + BARRIER_SILENCE_MS);
+    told("");
+    pod_timeout(&p, 100 + BARRIER_SILENCE_MS);
+    told("abort ");
+    pod_timeout(&p, 100 + BARRIER_SILENCE_MS + POD_RETRY_MIN_MS);
+    told("connect ");
+}
+
+/* Soon at first, then each second. */
+static void test_retries(void **state)
+{
+    static const uint64_t waits[] = {100, 200, 400, 800, 1000, 1000, 1000};
+    uint64_t now = 10;
+
+    (void)state;
+    make(1, 2, false);
+    told("connect ");
+    for (unsigned i = 0; i < sizeof waits / sizeof waits[0]; i++) {
+        pod_link_down(&p, now, "connection refused");
+        pod_link_down(&p, now, "connection refused");
+        assert_int_equal(pod_deadline(&p), now + waits[i]);
+        pod_timeout(&p, now + waits[i] - 1);
+        told("");
+        now += waits[i];
+        pod_timeout(&p, now);
+        told("connect ");
+    }
+    pod_link_up(&p, now);
+    hear(now, admitted);
+    pod_link_down(&p, now + 10, "reset"); /* From the start again. */
+    assert_int_equal(pod_deadline(&p), now + 10 + POD_RETRY_MIN_MS);
+}
+
+/* Who is waited for, each ten seconds. */
+static void test_says_what_it_waits_for(void **state)
+{
+    (void)state;
+    make(1, 2, false);
+    pod_link_down(&p, 10, "connection refused");
+    assert_string_equal(said, "node rank 0 at z:1: connection refused, "
+                              "retrying");
+    said[0] = '\0';
+    pod_timeout(&p, BARRIER_SUMMARY_MS);
+    assert_string_equal(said, "");
+    pod_timeout(&p, 1 + BARRIER_SUMMARY_MS);
+    assert_string_equal(said, "waiting: node rank 0 at z:1 not reached yet: "
+                              "connection refused; 50 s left");
+    pod_link_up(&p, 20000);
+    hear(20000, admitted);
+    hear(20001, (struct wire_msg){.kind = WIRE_WAITING, .text = "node rank 2"});
+    assert_string_equal(said, "waiting: node rank 2");
+}
+
+static void test_lost_after_it_was_admitted(void **state)
+{
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    hear(1000, admitted);
+    pod_link_down(&p, 2000, "reset");
+    pod_timeout(&p, 999 + 30000);
+    assert_int_not_equal(p.state, POD_GONE);
+    pod_timeout(&p, 1000 + 30000);
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 201);
+    assert_string_equal(p.cause.text, "node rank 0 at z:1 was lost and did not "
+                                      "come back in time: reset");
+}
+
+/* Its own fault is more than that nobody was there to hear of it. */
+static void test_fault_and_nobody_there(void **state)
+{
+    (void)state;
+    make(1, 2, true);
+    pod_link_down(&p, 10, "connection refused");
+    pod_fault(&p, 59000, 65, "x is wrong");
+    pod_timeout(&p, 1 + 60000);
+    assert_int_equal(p.exit_code, 65);
+    assert_string_equal(p.cause.text, "x is wrong");
+}
+
+static void test_refusal_in_words(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_REFUSE, .code = 78, .text = "too many"};
+
+    (void)state;
+    make(1, 2, true);
+    pod_link_up(&p, 2);
+    hear(3, m);
+    told("stage connect HELLO unstage ");
+    assert_int_equal(p.exit_code, 78);
+    assert_string_equal(p.cause.text, "node rank 0 at z:1 refuses this pod: "
+                                      "too many");
+}
+
+/* What outlives SIGKILL is the pod's fault, and all hear of it. */
+static void test_stuck(void **state)
+{
+    uint64_t t;
+
+    (void)state;
+    member_runs();
+    hear(10, stop(0, 0));
+    pod_swept(&p, 10, 0, false);
+    for (t = 1010; p.state == POD_STOPPING && t < 30000; t += 100) {
+        hear(t, (struct wire_msg){.kind = WIRE_PING});
+        pod_timeout(&p, t);
+        pod_swept(&p, t, 1, false);
+    }
+    assert_int_equal(p.state, POD_FAILING);
+    assert_int_equal(sent.kind, WIRE_FAILED);
+    assert_int_equal(sent.failure.kind, FAILURE_AGENT);
+    assert_int_equal(sent.failure.code, 202);
+}
+
+static void test_nonsense(void **state)
+{
+    static const enum wire_kind kinds[] = {WIRE_HELLO, WIRE_PROGRESS,
+                                           WIRE_ARRIVED, WIRE_FAILED,
+                                           WIRE_DONE, WIRE_BYE};
+
+    (void)state;
+    member_runs();
+    for (unsigned i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        hear(10, (struct wire_msg){.kind = kinds[i]});
+    told("");
+    assert_int_equal(p.state, POD_RUNNING);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_staging),
+        cmocka_unit_test(test_told_to_stop_while_staging),
+        cmocka_unit_test(test_told_to_stop_while_failing),
+        cmocka_unit_test(test_end_after_term),
+        cmocka_unit_test(test_term_after_the_end),
+        cmocka_unit_test(test_stop_while_cleaning_up),
+        cmocka_unit_test(test_stop_after_done),
+        cmocka_unit_test(test_old_stop),
+        cmocka_unit_test(test_heartbeats),
+        cmocka_unit_test(test_silent_pod_0),
+        cmocka_unit_test(test_no_welcome),
+        cmocka_unit_test(test_retries),
+        cmocka_unit_test(test_says_what_it_waits_for),
+        cmocka_unit_test(test_lost_after_it_was_admitted),
+        cmocka_unit_test(test_fault_and_nobody_there),
+        cmocka_unit_test(test_refusal_in_words),
+        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_nonsense),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
