@@ -91,7 +91,8 @@ static inline void on_close(void *c, bool abort)
     add(abort ? "abort " : "close ");
 }
 
-static inline void on_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
+static inline void on_conn_send(void *c, uint32_t conn,
+                                const struct wire_msg *m)
 {
     (void)c;
     add("%u:%s ", conn, wire_name(m->kind));

@@ -106,7 +106,8 @@ static inline void on_link_send(void *ctx, const struct wire_msg *m)
     put(ctx, m);
 }
 
-static inline void on_conn_send(void *ctx, uint32_t conn, const struct wire_msg *m)
+static inline void on_conn_send(void *ctx, uint32_t conn,
+                                const struct wire_msg *m)
 {
     assert_int_equal(conn, CONN);
     put(ctx, m);

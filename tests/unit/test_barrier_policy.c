@@ -239,6 +239,7 @@ static void replace(uint64_t now, uint64_t incarnation)
     barrier_closed(&b, now, 1);
     m.round = b.round;
     come(now + 1000, 1, m);
+    barrier_timeout(&b, now + BARRIER_RESUME_MS);
 }
 
 static void test_losses(void **state)
@@ -248,10 +249,10 @@ static void test_losses(void **state)
     replace(1000, 201);
     told("0:STOP 1:WELCOME ");
     assert_int_equal(b.n_restarts, 0); /* The first of a rank is free. */
-    gather(2100);
-    replace(3000, 202);
+    gather(3100);
+    replace(4000, 202);
     assert_int_equal(b.n_restarts, 1); /* The second is not. */
-    gather(5100);
+    gather(6100);
     replace(b.round_ms + cfg.restart_reset_ms, 203);
     assert_int_equal(b.n_restarts, 1); /* After health it is, again. */
     assert_int_equal(b.phase, BAR_GATHER);

@@ -99,7 +99,8 @@ static void test_stop_was_lost(void **state)
     assert_int_equal(peers[1].state, PEER_ARRIVED);
 }
 
-/* A new agent within the time in which the old one could come back. */
+/* A new agent within the time in which the old one could come back with its
+ * workers: it has to wait until that is over. */
 static void test_replaced(void **state)
 {
     struct wire_msg m;
@@ -109,12 +110,57 @@ static void test_replaced(void **state)
     barrier_closed(&b, 1000, 1);
     m = hello(1, 555);
     come(1100, 7, m);
+    told("");
+    barrier_timeout(&b, 999 + BARRIER_RESUME_MS);
+    told("");
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
     told("0:STOP 7:WELCOME ");
     assert_int_equal(last.round, 1);
-    arrive(1200, 7, 0); /* It has never run: any round will do. */
-    arrive(1200, BARRIER_LOCAL, 1);
+    arrive(3200, 7, 0); /* It has never run: any round will do. */
+    arrive(3200, BARRIER_LOCAL, 1);
     told("7:START 0:START ");
     assert_int_equal(last.round, 1);
+}
+
+/* The old one is back in time: there are two with the same rank. */
+static void test_not_replaced(void **state)
+{
+    (void)state;
+    run_all(2);
+    barrier_closed(&b, 1000, 1);
+    come(1100, 7, hello(1, 555));
+    come(1200, 8, again(1, 0, 0));
+    told("8:WELCOME 7:REFUSE x7 ");
+    refused(78, "node rank 1 is held by a live pod at 10.0.0.8:1; this one is "
+                "at 10.0.0.7:1: give each pod its own --node-rank");
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
+/* The newcomer's own connection breaks, and it comes again. */
+static void test_newcomer_again(void **state)
+{
+    (void)state;
+    run_all(2);
+    come(1000, 7, hello(1, 555));
+    come(1500, 8, hello(1, 555));
+    told("1:PING x7 ");
+    barrier_closed(&b, 1501, 7);
+    barrier_timeout(&b, 1000 + BARRIER_PROBE_MS); /* Pod 1 is silent. */
+    told("x1 0:STOP 8:WELCOME ");
+}
+
+/* It was cut off until its lease was over, but said HELLO before that. */
+static void test_lease_ended_after_hello(void **state)
+{
+    (void)state;
+    run_all(3);
+    barrier_closed(&b, 1000, 1);
+    come(1500, 7, again(1, 0, 0));
+    arrive(1600, 7, 1);
+    barrier_timeout(&b, 1600 + BARRIER_SETTLE_MS);
+    assert_int_equal(b.phase, BAR_GATHER);
+    assert_int_equal(b.n_restarts, 0); /* A first loss is free. */
+    assert_int_equal(peers[1].state, PEER_ARRIVED);
 }
 
 /* A new pod 0 takes the highest round and count, and stops what runs. */
@@ -222,6 +268,9 @@ int main(void)
         cmocka_unit_test(test_stopped_while_cut_off),
         cmocka_unit_test(test_stop_was_lost),
         cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_not_replaced),
+        cmocka_unit_test(test_newcomer_again),
+        cmocka_unit_test(test_lease_ended_after_hello),
         cmocka_unit_test(test_new_pod_0),
         cmocka_unit_test(test_old_frames),
         cmocka_unit_test(test_garbage_of_a_pod),

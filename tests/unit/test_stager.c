@@ -60,8 +60,8 @@ static void test_malformed(void **state)
     static const char *const bad[] = {
         "", "progress", "progress 101 0", "progress x 0", "set", "set 1 00",
         "set 0 zz 0 1 1 n\t/d", "error", "error 0 x", "error 999 x", "hello",
-        ("set 0 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
-         " 0 1 1 name-without-folder"),
+        ("set 0 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
+         "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a 0 1 1 name-without-folder"),
     };
 
     (void)state;
