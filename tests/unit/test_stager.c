@@ -69,6 +69,51 @@ static void test_malformed(void **state)
         assert_false(stager_parse(bad[i], &b));
 }
 
+/* No change of a line makes it crash, and what is read has its bounds. */
+static void test_changed_lines(void **state)
+{
+    uint64_t r = 88172645463325252u;
+
+    (void)state;
+    memset(&a, 0, sizeof a);
+    a.kind = STAGER_SET;
+    (void)snprintf(a.set.name, sizeof a.set.name, "set");
+    (void)snprintf(a.set.dir, sizeof a.set.dir, "/s/set@0");
+    for (unsigned i = 0; i < 20000; i++) {
+        size_t len;
+
+        assert_true(stager_format(&a, line, sizeof line));
+        len = strlen(line) - 1;
+        line[len] = '\0';
+        for (unsigned k = 0; k < 3; k++) {
+            r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+            line[r % len] = (char)(1 + (r >> 32) % 255);
+        }
+        if (stager_parse(line, &b) && b.kind == STAGER_SET)
+            assert_true(b.set.dir[0] == '/' && !strchr(b.set.name, '/'));
+    }
+}
+
+/* A line that does not fit is none. */
+static void test_too_long(void **state)
+{
+    (void)state;
+    memset(&a, 0, sizeof a);
+    a.kind = STAGER_SET;
+    memset(a.set.name, 'n', sizeof a.set.name - 1);
+    memset(a.set.dir, 'd', sizeof a.set.dir - 1);
+    a.set.dir[0] = '/';
+    there_and_back(); /* The longest ones do. */
+    assert_string_equal(a.set.dir, b.set.dir);
+    assert_string_equal(a.set.name, b.set.name);
+    assert_false(stager_format(&a, line, PATH_MAX));
+    assert_true(stager_format(&a, line, sizeof line));
+    *strchr(line, '\n') = '\0';
+    memmove(strchr(line, '/') + 1, strchr(line, '/'),
+            strlen(strchr(line, '/')) + 1); /* One more byte of folder. */
+    assert_false(stager_parse(line, &b));
+}
+
 static void test_digest(void **state)
 {
     static struct stage_result sets[2];
@@ -91,6 +136,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_malformed),
+        cmocka_unit_test(test_changed_lines),
+        cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_digest),
     };
 

@@ -142,6 +142,55 @@ static void test_stuck(void **state)
     assert_int_equal(s.state, SUP_IDLE);
 }
 
+/* The last one dies between the wish for a look and the look: it is one look,
+ * and what it finds is true when it is told. */
+static void test_last_death_before_the_look(void **state)
+{
+    (void)state;
+    begin(1);
+    supervisor_stop(&s, 0);
+    told("kill0:15 sweep0:15 ");
+    (void)supervisor_exited(&s, 1, 0, false);
+    told(""); /* One look at a time. */
+    assert_int_equal(supervisor_swept(&s, 2, 1, false), SUP_QUIET);
+    assert_int_equal(supervisor_deadline(&s), 2 + SUP_POLL_MS);
+    (void)supervisor_timeout(&s, 2 + SUP_POLL_MS);
+    told("sweep0:0 ");
+    assert_int_equal(supervisor_swept(&s, 30, 0, false), SUP_STOPPED);
+}
+
+/* A look every 20 ms at first, every 320 ms later. */
+static void test_looks_slow_down(void **state)
+{
+    static const uint64_t steps[] = {20, 40, 80, 160, 320, 320};
+    uint64_t now = 0;
+
+    (void)state;
+    begin(1);
+    s.grace_ms = 5000;
+    (void)supervisor_exited(&s, 0, 0, true);
+    for (unsigned i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        (void)supervisor_swept(&s, now, 1, false);
+        assert_int_equal(supervisor_deadline(&s), now + steps[i]);
+        now += steps[i];
+        (void)supervisor_timeout(&s, now);
+    }
+}
+
+/* The next gang starts as if there had been none. */
+static void test_again(void **state)
+{
+    (void)state;
+    test_stuck(state);
+    supervisor_start(&s);
+    story[0] = '\0';
+    assert_int_equal(supervisor_deadline(&s), UINT64_MAX);
+    assert_int_equal(supervisor_swept(&s, 20000, 3, true), SUP_QUIET);
+    (void)supervisor_exited(&s, 20001, 0, true);
+    told("sweep0:15 ");
+    assert_int_equal(supervisor_swept(&s, 20002, 0, false), SUP_DONE);
+}
+
 /* Output that nobody reads holds the end for the grace, no longer. */
 static void test_pending_output(void **state)
 {
@@ -171,7 +220,10 @@ int main(void)
         cmocka_unit_test(test_kill_after_the_grace),
         cmocka_unit_test(test_hurry),
         cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_last_death_before_the_look),
+        cmocka_unit_test(test_looks_slow_down),
         cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_again),
         cmocka_unit_test(test_pending_output),
         cmocka_unit_test(test_late_and_wrong_exits),
     };
