@@ -101,8 +101,7 @@ static inline void on_conn_send(void *c, uint32_t conn,
 static inline void on_conn_close(void *c, uint32_t conn, bool abort)
 {
     (void)c;
-    (void)conn;
-    (void)abort;
+    add("%s%u ", abort ? "abort" : "close", conn);
 }
 
 static const struct pod_out out = {

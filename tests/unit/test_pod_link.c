@@ -296,6 +296,47 @@ static void test_refusal_in_words(void **state)
                                       "too many");
 }
 
+/* Pod 0 says which node rank this is, and may be replaced by a new agent. */
+static void test_rank_is_given(void **state)
+{
+    struct wire_msg m = admitted;
+
+    (void)state;
+    make(WIRE_ANY_RANK, 4, false);
+    p.cfg.any_rank = true;
+    pod_link_up(&p, 2);
+    assert_int_equal(sent.node_rank, WIRE_ANY_RANK);
+    assert_int_equal(sent.any_rank, 1);
+    m.node_rank = 3;
+    m.round = 6;
+    hear(3, m);
+    assert_string_equal(said, "this pod is node rank 3");
+    assert_int_equal(sent.kind, WIRE_ARRIVED);
+    assert_int_equal(sent.round, 6);
+    pod_link_down(&p, 10, "reset");
+    pod_link_up(&p, 20);
+    assert_int_equal(sent.node_rank, 3); /* As before, if that can be. */
+    m.incarnation = 2;
+    hear(21, m);
+    assert_string_equal(said, "node rank 0 is a new agent now");
+}
+
+/* On pod 0: connections that are closed, for whatever reason. */
+static void test_strangers(void **state)
+{
+    (void)state;
+    make(0, 2, false);
+    pod_conn_open(&p, 10, 1, "10.0.0.9:1");
+    pod_conn_garbage(&p, 11, 1, "no frame of agent", 0);
+    told("abort1 ");
+    pod_conn_closed(&p, 12, 1);
+    pod_conn_open(&p, 13, 2, "10.0.0.9:2");
+    pod_conn_garbage(&p, 14, 2, "another protocol version", 9);
+    told("2:REFUSE close2 ");
+    pod_conn_closed(&p, 15, 2);
+    assert_int_equal(p.state, POD_WAITING);
+}
+
 /* What outlives SIGKILL is the pod's fault, and all hear of it. */
 static void test_stuck(void **state)
 {
@@ -349,6 +390,8 @@ int main(void)
         cmocka_unit_test(test_lost_after_it_was_admitted),
         cmocka_unit_test(test_fault_and_nobody_there),
         cmocka_unit_test(test_refusal_in_words),
+        cmocka_unit_test(test_rank_is_given),
+        cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_nonsense),
     };
