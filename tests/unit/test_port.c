@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,7 +55,10 @@ static unsigned free_port(void)
 
 static void me(char *out, size_t cap)
 {
-    (void)snprintf(out, cap, "pid %d (test_port)", (int)getpid());
+    char name[16] = "";
+
+    assert_int_equal(prctl(PR_GET_NAME, name), 0);
+    (void)snprintf(out, cap, "pid %d (%s)", (int)getpid(), name);
 }
 
 static void test_claim_free(void **state)
