@@ -171,6 +171,14 @@ check-torch: deps
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
 	    scripts/check-torch
 	$(Q)tests/run --summary $(O)/results torch
+# Speed: says what it measures, and fails where a limit is missed.
+$(O)/bench_barrier: bench/bench_barrier.c $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(compile) -MT $@ $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
+	    $(O)/libagent.a $(shared_libs)
+bench-barrier: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/bench_barrier
+	$(O)/bench_barrier $(O)/agent
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -194,7 +202,8 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-sim check-system \
-    check-tree check-torch check-mutants check-net build-sim demo soak deps ci
+    check-tree check-torch check-mutants check-net bench-barrier build-sim \
+    demo soak deps ci
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)

@@ -408,6 +408,7 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
 
     b->conns[conn].open_ms = 0;
     b->conns[conn].rank = NOBODY;
+    /* A newcomer that was being checked; its number will be another's. */
     if (b->conns[conn].challenges != NOBODY)
         b->peers[b->conns[conn].challenges].challenger = BARRIER_NO_CONN;
     b->conns[conn].challenges = NOBODY;
@@ -423,11 +424,9 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
         return;
     }
     p->down_ms = now_ms ? now_ms : 1;
-    if (p->challenger != BARRIER_NO_CONN && !bar_may_come_back(p)) {
-        bar_end_challenge(b, now_ms, rank, false);
-        return;
-    }
     bar_wake(b, now_ms + BARRIER_RESUME_MS);
+    if (p->challenger != BARRIER_NO_CONN && !bar_may_come_back(p))
+        bar_end_challenge(b, now_ms, rank, false);
 }
 
 void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,

@@ -82,10 +82,19 @@ void conn_send(struct conn *c, const struct wire_msg *m)
     uint8_t bytes[WIRE_FRAME_MAX];
     size_t len = wire_encode(m, bytes);
     struct out_frame *f;
-    uv_buf_t buf;
+    uv_buf_t buf = uv_buf_init((char *)bytes, (unsigned)len);
+    size_t sent = 0;
+    int n;
 
     if (!c || !c->open || c->closing)
         return;
+    /* Nearly always all of it fits: no copy, no call back. */
+    n = uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
+    if (n > 0)
+        sent = (size_t)n;
+    if (sent == len)
+        return;
+    len -= sent;
     if (c->tcp.write_queue_size > PEER_PENDING_MAX) {
         conn_fail(c, "it does not read what is sent");
         return;
@@ -95,7 +104,7 @@ void conn_send(struct conn *c, const struct wire_msg *m)
         conn_fail(c, "no memory");
         return;
     }
-    memcpy(f->bytes, bytes, len);
+    memcpy(f->bytes, bytes + sent, len);
     buf = uv_buf_init((char *)f->bytes, (unsigned)len);
     if (uv_write(&f->req, (uv_stream_t *)&c->tcp, &buf, 1, on_written) != 0) {
         free(f);
