@@ -33,6 +33,7 @@ static void __attribute__((noreturn))
 run_child(const struct child_spec *spec, int out, int err, int report,
           pid_t parent)
 {
+    static const char default_action[64]; /* The kernel's struct, all zero. */
     sigset_t none;
     int saved;
 
@@ -47,6 +48,9 @@ run_child(const struct child_spec *spec, int out, int err, int report,
         if (s != SIGKILL && s != SIGSTOP)
             (void)sigaction(s, &(struct sigaction){.sa_handler = SIG_DFL},
                             NULL);
+    /* glibc keeps 32 and 33 for itself, and some parents leave them ignored. */
+    for (int s = 32; s < 34; s++)
+        (void)syscall(SYS_rt_sigaction, s, default_action, NULL, 8);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)execvpe(spec->argv[0], spec->argv, spec->envp);
