@@ -277,6 +277,8 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     case WIRE_FAILED:
     case WIRE_DONE:
     case WIRE_BYE:
+    case WIRE_CHALLENGE:
+    case WIRE_PROOF:
         break;
     }
     if (!p->bar)

@@ -387,6 +387,8 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_STOP:
     case WIRE_END:
     case WIRE_PING:
+    case WIRE_CHALLENGE:
+    case WIRE_PROOF:
         break;
     }
     bar_try_over(b, now_ms, false);
