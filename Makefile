@@ -241,5 +241,5 @@ clean:
 distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
--include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) $(ddp_obj:.o=.d) $(sim_obj:.o=.d) \
-    $(digits_obj:.o=.d) $(unit_bin:=.d)
+-include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
+    $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d)

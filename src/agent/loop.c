@@ -207,6 +207,7 @@ static const struct pod_out actions = {
     .link_close = act_link_close,
     .conn_send = act_conn_send,
     .conn_close = act_conn_close,
+    .conn_admit = loop_conn_admit,
 };
 
 /* --- the network's events --- */
@@ -258,12 +259,15 @@ static void net_link_message(void *ctx, const struct wire_msg *m)
 static int open_network(struct loop *l, struct err *e)
 {
     const struct options *o = l->plan->o;
-    uint32_t n = l->plan->node_rank == 0 ? o->nnodes + BARRIER_SPARE_CONNS : 0;
+    uint32_t n = l->plan->node_rank == 0
+                     ? barrier_n_conns(o->nnodes, l->plan->n_guests)
+                     : 0;
     struct peers_out out = {.ctx = l,
                             .conn_open = net_open,
                             .conn_closed = net_closed,
                             .conn_message = net_message,
                             .conn_garbage = net_garbage,
+                            .make_room = loop_conn_make_room,
                             .link_up = net_link_up,
                             .link_down = net_link_down,
                             .link_message = net_link_message};
@@ -277,25 +281,6 @@ static int open_network(struct loop *l, struct err *e)
     if (r == 0 && l->plan->node_rank == 0)
         r = peers_listen(l->peers, o->barrier_port, e);
     return r;
-}
-
-/* Pod 0 only; one pod alone has a barrier, too, without a port. */
-static int open_barrier(struct loop *l, struct err *e)
-{
-    struct barrier_config cfg;
-    uint32_t nnodes = l->plan->o->nnodes;
-    uint32_t n = nnodes > 1 ? nnodes + BARRIER_SPARE_CONNS : 1;
-
-    if (l->plan->node_rank != 0)
-        return 0;
-    l->bar_peers = calloc(nnodes, sizeof *l->bar_peers);
-    l->bar_conns = calloc(n, sizeof *l->bar_conns);
-    if (!l->bar_peers || !l->bar_conns)
-        return err_set(e, ERR_AGENT, "no memory for %u pods", nnodes);
-    plan_barrier(l->plan, &cfg);
-    pod_own_barrier(&l->pod, &l->barrier, &cfg, l->bar_peers, l->bar_conns, n,
-                    loop_now());
-    return 0;
 }
 
 static void sink(void *ctx, const char *line, size_t len)
@@ -365,7 +350,7 @@ static int loop_open(struct loop *l, struct err *e)
     if (r == 0)
         r = loop_stage_new(l, e);
     if (r == 0)
-        r = open_barrier(l, e);
+        r = loop_barrier_new(l, e);
     if (r == 0)
         r = open_network(l, e);
     if (r == 0)
@@ -392,9 +377,7 @@ int loop_run(const struct plan *plan)
         log_error("%s", e.text);
         return e.code;
     }
-    if (plan->master_port_moved)
-        log_info("the default --master-port %u is taken; the workers get "
-                 "MASTER_PORT=%u", plan->o->master_port, plan->master_port);
+    loop_say_plan(plan);
     pod_start(&l->pod, loop_now());
     loop_after(l);
     if (l->pod.state != POD_GONE)

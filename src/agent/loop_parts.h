@@ -52,6 +52,7 @@ struct loop {
     struct barrier barrier;
     struct bar_peer *bar_peers;
     struct bar_conn *bar_conns;
+    struct bar_guest *bar_guests;
     struct peers *peers;
 
     struct worker *workers; /* plan->nproc. */
@@ -101,6 +102,13 @@ void loop_report_unborn(struct loop *l);
 void loop_sweep(struct loop *l);
 void loop_kill(struct loop *l, uint32_t worker, int signo);
 void loop_forget_errors(struct loop *l);
+
+/* loop_door.c */
+/* Pod 0 only; one pod alone has a barrier, too, without a port. */
+int loop_barrier_new(struct loop *l, struct err *e);
+void loop_conn_admit(void *ctx, uint32_t conn);
+bool loop_conn_make_room(void *ctx);
+void loop_say_plan(const struct plan *p);
 
 /* loop_streams.c */
 void stream_open(struct stream *s, int fd);

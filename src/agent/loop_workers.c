@@ -134,8 +134,10 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     struct worker *w = &l->workers[i];
     const char *template = l->plan->o->log_prefix;
     char prefix[RELAY_PREFIX_MAX] = "";
+    const struct machine_files *files = &l->plan->files;
     struct child_spec spec = {.argv = l->plan->o->args,
-                              .stdin_fd = l->stdin_fd};
+                              .stdin_fd = l->stdin_fd,
+                              .max_files = files->raised ? files->before : 0};
     struct contract_in in;
     struct child c;
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -161,6 +162,22 @@ uint64_t machine_random(void)
     v = (uint64_t)t.tv_sec * 1000000007u ^ (uint64_t)t.tv_nsec << 20 ^
         (uint64_t)getpid();
     return v ? v : 1;
+}
+
+void machine_raise_files(uint64_t need, struct machine_files *ret)
+{
+    struct rlimit r = {.rlim_cur = RLIM_INFINITY};
+
+    (void)getrlimit(RLIMIT_NOFILE, &r);
+    ret->raised = false;
+    ret->before = ret->now = r.rlim_cur;
+    if (r.rlim_cur >= need || r.rlim_cur == r.rlim_max)
+        return;
+    r.rlim_cur = r.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &r) != 0)
+        return;
+    ret->raised = true;
+    ret->now = r.rlim_cur;
 }
 
 void machine_host(char *out, unsigned cap)

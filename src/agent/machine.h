@@ -20,6 +20,16 @@ unsigned machine_count_gpus(const char *cuda_visible,
 /* Random bits; from the clock and the pid where the kernel has none yet. */
 uint64_t machine_random(void);
 
+/* The limit of open descriptors. */
+struct machine_files {
+    bool raised;
+    uint64_t before, now; /* Soft limit. */
+};
+
+/* Raise the soft limit to the hard one where it is below `need`. Children
+ * inherit it: give workers `before` again. */
+void machine_raise_files(uint64_t need, struct machine_files *ret);
+
 void machine_host(char *out, unsigned cap);
 
 #endif

@@ -69,6 +69,16 @@ static const struct opt_row rows[] = {
          "ROLE_NAME, and {role} in the log prefix."),
      .at = AT(role), .min = 1, .max = OPT_ROLE_MAX, .arg = "NAME",
      .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "token-file", path, NULL,
+             "Shared secret of the job: pods prove that they have it."),
+     .at = AT(token_file), .none = "AGENT_TOKEN; none: the barrier is open",
+     .more = "At most 4096 bytes; newlines at the end do not count. All "
+             "pods of the job need the same. AGENT_TOKEN holds the token "
+             "itself. It never goes over the network (a challenge with "
+             "HMAC-SHA256, both ways), and workers do not get it. Nothing is "
+             "encrypted by it. A pod with a wrong token, or none, ends with "
+             "77, it alone.",
+     .group = OPT_GROUP_JOB},
 
     {ROW(STAGED, "dataset", paths, NULL,
              "Verify this manifest's files before any worker starts."),
@@ -161,7 +171,7 @@ static const struct opt_row rows[] = {
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
 
-    LATER_FLAG("offline"), LATER("offline-allow"), LATER("token-file"),
+    LATER_FLAG("offline"), LATER("offline-allow"),
     LATER("mesh"), LATER("mesh-port"),
     LATER("restart-scope"), LATER("same-failure-limit"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
@@ -364,5 +374,12 @@ const char *opt_nearest(const char *name, size_t len, unsigned of)
 
 const char *opt_one_edit(const char *name, size_t len, unsigned of)
 {
-    return nearest(name, len, of, 1, true);
+    const char *near = nearest(name, len, of, 1, true);
+    char plain[OPT_NAME_MAX + 1];
+
+    /* AGENT_TOKEN is no option's, but must not be missed either. */
+    if (!near && of == OPT_RUN && plain_name(plain, name, len, true) &&
+        distance(plain, len, "token", 5) <= 1)
+        near = "token";
+    return near;
 }

@@ -89,7 +89,7 @@ const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name);
 const char *opt_nearest(const char *name, size_t len, unsigned commands);
 
 /* The name of five letters or more whose variable is one edit away from
- * "AGENT_" `name`, or NULL. */
+ * "AGENT_" `name`, or NULL. "token" is such a name, too. */
 const char *opt_one_edit(const char *name, size_t len, unsigned commands);
 
 #endif

@@ -64,6 +64,7 @@ struct options {
     unsigned master_port, barrier_port;
     bool master_port_given; /* Asked for: a busy one is an error. */
     const char *job_id, *role;
+    const char *token_file; /* NULL: none; see token.h. */
 
     const char *datasets[OPT_MAX_DATASETS], *sources[OPT_MAX_DATASETS];
     unsigned n_datasets, n_sources;

@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OWN_FILES 64        /* Streams, libraries, libuv, a margin. */
+#define FILES_PER_WORKER 4  /* Pipes. */
+#define FEW_GUESTS 256      /* Fewer at once are worth a warning. */
+#define LEAST_GUESTS 16
+
 static const char *variable(char *const *envp, const char *name)
 {
     size_t len = strlen(name);
@@ -89,6 +94,24 @@ static char *const *copy_pointers(char *const *envp)
     return copy;
 }
 
+/* Newcomers must leave descriptors for the pods and for the workers' pipes. */
+static void count_files(struct plan *p)
+{
+    const struct options *o = p->o;
+    uint64_t own = OWN_FILES + (uint64_t)p->nproc * FILES_PER_WORKER, room;
+
+    if (p->node_rank == 0 && o->nnodes > 1) {
+        own += o->nnodes;
+        p->n_guests = barrier_n_guests(o->nnodes);
+    }
+    machine_raise_files(own + p->n_guests, &p->files);
+    room = p->files.now > own ? p->files.now - own : 0;
+    if (room >= p->n_guests)
+        return;
+    p->few_files = room < FEW_GUESTS;
+    p->n_guests = room > LEAST_GUESTS ? (uint32_t)room : LEAST_GUESTS;
+}
+
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e)
 {
@@ -101,7 +124,9 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     ret->envp = copy_pointers(envp); /* setenv() would change the original. */
     if (!ret->envp)
         return err_set(e, ERR_AGENT, "no memory for the environment");
-    r = count_workers(ret, e);
+    r = token_read(o->token_file, envp, &ret->auth, &ret->token, e);
+    if (r == 0)
+        r = count_workers(ret, e);
     if (r != 0)
         return r;
     cpus = machine_cpus();
@@ -120,6 +145,7 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
                       &coordinates, e);
         ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;
     }
+    count_files(ret);
     if (r == 0 && ret->node_rank == 0)
         r = port_claim(&ret->master_port, o->master_port_given,
                        &ret->master_port_moved, e);
@@ -141,6 +167,7 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->barrier_timeout_ms = o->barrier_timeout_ms;
     ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
     ret->grace_ms = o->grace_ms;
+    ret->auth = p->auth;
     ret->has_stage = o->n_datasets > 0;
     ret->job_id = o->job_id;
     ret->host = p->host;
@@ -154,6 +181,8 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     memset(ret, 0, sizeof *ret);
     ret->incarnation = p->incarnation;
     ret->seed = p->incarnation;
+    ret->auth = p->auth;
+    ret->n_guests = p->n_guests;
     ret->nnodes = o->nnodes;
     ret->min_nodes = o->min_nodes;
     ret->last_call_ms = o->last_call_ms;

@@ -3,8 +3,10 @@
 #ifndef AGENT_PLAN_H
 #define AGENT_PLAN_H
 
+#include "agent/machine.h"
 #include "agent/options.h"
 #include "agent/pod.h"
+#include "agent/token.h"
 
 #define PLAN_COOKIE_MAX 256
 
@@ -21,6 +23,11 @@ struct plan {
     char zero[320];              /* "host:port" of pod 0's barrier. */
     unsigned master_port;
     bool master_port_moved;      /* The default was taken. */
+    struct auth auth;
+    struct token_notes token;
+    uint32_t n_guests;           /* Pod 0: as in struct barrier_config. */
+    struct machine_files files;
+    bool few_files;              /* Too few for all who may come. */
 };
 
 /* Fails with ERR_USAGE (no GPU where `gpu` was asked for) or ERR_RESOURCE (the

@@ -50,6 +50,7 @@ struct pod_config {
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
     bool has_stage;
+    struct auth auth;
     const char *job_id, *host; /* Borrowed for life. */
     const char *zero;          /* "host:port" of pod 0's barrier, for texts. */
 };
@@ -82,6 +83,8 @@ struct pod_out {
     /* Pod 0: connections of the others. */
     void (*conn_send)(void *ctx, uint32_t conn, const struct wire_msg *m);
     void (*conn_close)(void *ctx, uint32_t conn, bool abort);
+    /* As in barrier.h. */
+    void (*conn_admit)(void *ctx, uint32_t conn);
 };
 
 struct pod {
@@ -106,6 +109,12 @@ struct pod {
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
     char link_error[WIRE_TEXT_MAX];
+
+    uint64_t n_nonces; /* With a token: of this connection and before, */
+    bool challenged, proven;
+    uint16_t hello_len; /* and what is proved on this one. */
+    uint8_t hello[WIRE_GUEST_MAX];
+    uint8_t script[AUTH_SCRIPT];
 
     bool staged;
     uint8_t percent;
@@ -151,6 +160,8 @@ void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,
                       const struct wire_msg *m);
 void pod_conn_garbage(struct pod *p, uint64_t now_ms, uint32_t conn,
                       const char *why, unsigned version);
+/* As of barrier_make_room(). */
+bool pod_conn_make_room(struct pod *p);
 void pod_timeout(struct pod *p, uint64_t now_ms);
 uint64_t pod_deadline(const struct pod *p);
 

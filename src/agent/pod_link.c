@@ -28,6 +28,14 @@ static void bar_close(void *ctx, uint32_t conn, bool abort)
         p->out.conn_close(p->out.ctx, conn, abort);
 }
 
+static void bar_admit(void *ctx, uint32_t conn)
+{
+    struct pod *p = ctx;
+
+    if (p->out.conn_admit)
+        p->out.conn_admit(p->out.ctx, conn);
+}
+
 static void bar_log(void *ctx, enum log_level level, const char *text)
 {
     struct pod *p = ctx;
@@ -40,8 +48,11 @@ void pod_own_barrier(struct pod *p, struct barrier *b,
                      struct bar_conn *conns, uint32_t n_conns,
                      uint64_t now_ms)
 {
-    struct barrier_out out = {
-        .ctx = p, .send = bar_send_to, .close = bar_close, .log = bar_log};
+    struct barrier_out out = {.ctx = p,
+                              .send = bar_send_to,
+                              .close = bar_close,
+                              .admit = bar_admit,
+                              .log = bar_log};
 
     p->bar = b;
     barrier_init(b, cfg, &out, peers, conns, n_conns, now_ms);
@@ -85,6 +96,7 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
     m.command_hash = p->cfg.command_hash;
     (void)text_copy(m.job_id, sizeof m.job_id, p->cfg.job_id);
     (void)text_copy(m.host, sizeof m.host, p->cfg.host);
+    pod_auth_begin(p, &m);
     pod_tell(p, now_ms, &m);
 }
 
@@ -242,6 +254,8 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     static const struct wire_msg pong = {.kind = WIRE_PING};
 
+    if (!pod_auth_trusts(p, now_ms, m))
+        return;
     p->heard_ms = now_ms;
     switch (m->kind) {
     case WIRE_WELCOME:
@@ -277,6 +291,8 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     case WIRE_FAILED:
     case WIRE_DONE:
     case WIRE_BYE:
+    case WIRE_CHALLENGE:
+    case WIRE_PROOF:
         break;
     }
     if (!p->bar)
@@ -294,6 +310,11 @@ void pod_conn_closed(struct pod *p, uint64_t now_ms, uint32_t conn)
 {
     barrier_closed(p->bar, now_ms, conn);
     pod_take_queue(p, now_ms);
+}
+
+bool pod_conn_make_room(struct pod *p)
+{
+    return barrier_make_room(p->bar);
 }
 
 void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,

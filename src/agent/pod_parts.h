@@ -11,6 +11,10 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
  * pod_report() says it again. */
 void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 void pod_say_hello(struct pod *p, uint64_t now_ms);
+/* A new connection: make HELLO one that asks for a proof. */
+void pod_auth_begin(struct pod *p, struct wire_msg *hello);
+/* Whether the frame comes from the job's pod 0; takes part in the proof. */
+bool pod_auth_trusts(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 /* Tell pod 0 where this pod stands; after WELCOME and after each change. */
 void pod_report(struct pod *p, uint64_t now_ms);
 /* Take what the own barrier has sent meanwhile. */

@@ -6,8 +6,8 @@
 #ifndef DATASET_MANIFEST_H
 #define DATASET_MANIFEST_H
 
+#include "base/digest.h"
 #include "base/err.h"
-#include "dataset/digest.h"
 #include "dataset/path.h"
 
 #include <stdbool.h>

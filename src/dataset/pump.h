@@ -5,7 +5,7 @@
 #ifndef DATASET_PUMP_H
 #define DATASET_PUMP_H
 
-#include "dataset/digest.h"
+#include "base/digest.h"
 #include "dataset/meter.h"
 #include "dataset/pool.h"
 

@@ -1,10 +1,10 @@
 /* stager: see stager.h. */
 #include "dataset/stager.h"
 
+#include "base/digest.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "dataset/digest.h"
 
 #include <errno.h>
 #include <fcntl.h>

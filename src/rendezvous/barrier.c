@@ -3,6 +3,7 @@
 #include "rendezvous/barrier.h"
 
 #include "base/text.h"
+#include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_round.h"
 
 #include <stdio.h>
@@ -27,7 +28,8 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
         peers[i].challenger = BARRIER_NO_CONN;
     }
     for (uint32_t i = 0; i < n_conns; i++)
-        conns[i].rank = conns[i].challenges = NOBODY;
+        conns[i].rank = conns[i].guest = conns[i].challenges = NOBODY;
+    bar_guests_init(&b->guests, cfg->guests, cfg->n_guests);
     b->counts[PEER_UNSEEN] = cfg->nnodes;
     b->rng = cfg->seed | 1;
     b->gather_ms = now_ms;
@@ -41,17 +43,6 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
 static bool is_lead_time(const struct barrier *b)
 {
     return b->phase == BAR_GATHER && !b->started;
-}
-
-void bar_refuse(struct barrier *b, uint32_t conn, int code, const char *text)
-{
-    struct wire_msg m = {.kind = WIRE_REFUSE, .code = (uint8_t)code};
-
-    (void)text_copy(m.text, sizeof m.text, text);
-    bar_say(b, LOG_WARNING, "refused %s: %s", b->conns[conn].addr, text);
-    b->out.send(b->out.ctx, conn, &m);
-    b->out.close(b->out.ctx, conn, false);
-    b->conns[conn].open_ms = 0;
 }
 
 /* The round is over on a pod that was cut off: by a failure that could not be
@@ -117,6 +108,9 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     p->down_ms = 0;
     (void)text_copy(p->addr, sizeof p->addr, b->conns[conn].addr);
     b->conns[conn].rank = rank;
+    bar_door_pass(b, conn);
+    if (conn != BARRIER_LOCAL && b->out.admit)
+        b->out.admit(b->out.ctx, conn);
     /* A new pod 0 goes on from the highest that any pod reports. */
     if (b->phase == BAR_GATHER) {
         uint32_t next = hello->running == WIRE_NO_ROUND ? hello->round
@@ -234,8 +228,7 @@ static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
     }
     if (p->conn != BARRIER_NO_CONN) {
         /* The same agent on a new connection: the old one is dead. */
-        b->conns[p->conn].rank = NOBODY;
-        b->conns[p->conn].open_ms = 0;
+        bar_door_leave(b, p->conn);
         b->out.close(b->out.ctx, p->conn, true);
     }
     bar_welcome(b, now_ms, rank, conn, &h);
@@ -345,15 +338,14 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
                      const struct wire_msg *m)
 {
     uint32_t rank = b->conns[conn].rank;
+    struct wire_msg first;
     struct bar_peer *p;
 
     if (!b->conns[conn].open_ms || b->phase == BAR_OVER)
         return;
     if (rank == NOBODY) {
-        if (m->kind == WIRE_HELLO)
-            hello(b, now_ms, conn, m);
-        else
-            barrier_garbage(b, now_ms, conn, "no HELLO first", WIRE_VERSION);
+        if (bar_door_message(b, now_ms, conn, m, &first))
+            hello(b, now_ms, conn, &first);
         return;
     }
     p = &b->peers[rank];
@@ -387,6 +379,8 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_STOP:
     case WIRE_END:
     case WIRE_PING:
+    case WIRE_CHALLENGE:
+    case WIRE_PROOF:
         break;
     }
     bar_try_over(b, now_ms, false);
@@ -398,7 +392,7 @@ void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
     b->conns[conn].rank = b->conns[conn].challenges = NOBODY;
     b->conns[conn].open_ms = now_ms ? now_ms : 1;
     (void)text_copy(b->conns[conn].addr, BARRIER_ADDR_MAX, addr);
-    bar_wake(b, now_ms + BARRIER_HELLO_MS);
+    bar_door_enter(b, now_ms, conn);
 }
 
 void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
@@ -406,12 +400,7 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
     uint32_t rank = b->conns[conn].rank;
     struct bar_peer *p;
 
-    b->conns[conn].open_ms = 0;
-    b->conns[conn].rank = NOBODY;
-    /* A newcomer that was being checked; its number will be another's. */
-    if (b->conns[conn].challenges != NOBODY)
-        b->peers[b->conns[conn].challenges].challenger = BARRIER_NO_CONN;
-    b->conns[conn].challenges = NOBODY;
+    bar_door_leave(b, conn);
     if (rank == NOBODY)
         return;
     p = &b->peers[rank];
@@ -453,8 +442,8 @@ void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
     }
     /* A port scanner, a probe, another program: not worth an answer. */
     bar_say(b, LOG_DEBUG, "closed %s: %s", b->conns[conn].addr, why);
+    bar_door_leave(b, conn);
     b->out.close(b->out.ctx, conn, true);
-    b->conns[conn].open_ms = 0;
 }
 
 uint64_t barrier_deadline(const struct barrier *b)

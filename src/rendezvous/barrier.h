@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "rendezvous/barrier_guests.h"
 #include "rendezvous/wire.h"
 
 #include <stdbool.h>
@@ -23,14 +24,14 @@
 #define BARRIER_LOCAL 0u           /* Pod 0's own side; others are >= 1. */
 #define BARRIER_NO_CONN UINT32_MAX
 #define BARRIER_ADDR_MAX 64
-#define BARRIER_SPARE_CONNS 256    /* Beyond nnodes: strangers, newcomers. */
+#define BARRIER_GUESTS 1024        /* Not admitted, beyond one for each pod. */
 
 #define BARRIER_PING_MS 5000       /* Heartbeat, both ways. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
 #define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */
 #define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
-#define BARRIER_HELLO_MS 10000     /* A connection must say HELLO within. */
+#define BARRIER_HELLO_MS 10000     /* A connection is admitted within this. */
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
 #define BARRIER_RESTARTS_MAX 1000 /* With a period. */
@@ -55,6 +56,9 @@ enum bar_state {
 struct barrier_config {
     uint64_t incarnation; /* Of pod 0's agent; random. */
     uint64_t seed;        /* For jitter. */
+    struct auth auth;
+    struct bar_guest *guests; /* n_guests; borrowed for life. */
+    uint32_t n_guests;    /* 0: no bound, and no token. */
     uint32_t nnodes;      /* At most so many pods; with `min_nodes` fewer. */
     uint32_t min_nodes;   /* Start with so many after the last call. */
     uint64_t last_call_ms;
@@ -96,6 +100,7 @@ struct bar_peer {
 
 struct bar_conn {
     uint32_t rank;    /* UINT32_MAX: has not said HELLO, or not admitted. */
+    uint32_t guest;   /* While it is one; else BAR_NO_GUEST. */
     uint32_t challenges; /* The rank that it waits for; else UINT32_MAX. */
     uint64_t open_ms; /* 0: not open. */
     char addr[BARRIER_ADDR_MAX];
@@ -104,8 +109,11 @@ struct bar_conn {
 struct barrier_out {
     void *ctx;
     void (*send)(void *ctx, uint32_t conn, const struct wire_msg *m);
-    /* Close after what was sent; or at once, with a reset. */
+    /* Close after what was sent; or at once, with a reset: the number is then
+     * free at once, and barrier_closed() is not called for it. */
     void (*close)(void *ctx, uint32_t conn, bool abort);
+    /* It may send every kind of frame from now on. May be NULL. */
+    void (*admit)(void *ctx, uint32_t conn);
     void (*log)(void *ctx, enum log_level level, const char *text);
 };
 
@@ -142,7 +150,24 @@ struct barrier {
     bool end_waits;         /* Stay for pods that were not there, too. */
     struct wire_msg end;    /* END, once phase >= ENDING. */
     uint64_t wake_ms;
+
+    struct bar_guests guests;
+    uint64_t n_nonces;
+    uint32_t n_refused;   /* Since the last heartbeat. */
+    uint64_t n_dropped;   /* Not reported yet. */
+    uint64_t drop_say_ms; /* Not before this. */
 };
+
+/* How many connections may be guests, and how many numbers there must be. */
+static inline uint32_t barrier_n_guests(uint32_t nnodes)
+{
+    return nnodes > 1 ? BARRIER_GUESTS + nnodes : 0;
+}
+
+static inline uint32_t barrier_n_conns(uint32_t nnodes, uint32_t n_guests)
+{
+    return nnodes > 1 ? 2 * nnodes + n_guests + 64 : 1;
+}
 
 /* `peers` holds cfg->nnodes, `conns` `n_conns` entries; both borrowed for life
  * and initialised here. Copies cfg and out. */
@@ -153,6 +178,9 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
 /* A connection was accepted; `conn` < n_conns. */
 void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
                   const char *addr);
+/* No more connections can be accepted: the oldest of those that are not
+ * admitted is dropped. False where there is none. */
+bool barrier_make_room(struct barrier *b);
 /* A connection was closed or reset by the other side, or by `out.close`. */
 void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn);
 /* A frame came. */

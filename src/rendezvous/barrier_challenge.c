@@ -1,5 +1,6 @@
 /* barrier_challenge: two pods with one rank. The newcomer waits until it is
  * clear whether the other one lives. */
+#include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_round.h"
 
 #include <stdio.h>
@@ -24,9 +25,11 @@ void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (p->challenger != BARRIER_NO_CONN &&
         p->challenge.incarnation == hello->incarnation) {
         /* The newcomer lost its connection and is here again. */
-        b->conns[p->challenger].open_ms = 0;
-        b->out.close(b->out.ctx, p->challenger, true);
-        b->conns[p->challenger].challenges = NOBODY;
+        uint32_t before = p->challenger;
+
+        bar_door_leave(b, before);
+        b->out.close(b->out.ctx, before, true);
+        bar_door_pass(b, conn);
         b->conns[conn].challenges = rank;
         p->challenger = conn;
         return;
@@ -39,6 +42,7 @@ void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
         bar_refuse(b, conn, ERR_MISMATCH, text);
         return;
     }
+    bar_door_pass(b, conn);
     p->challenger = conn;
     b->conns[conn].challenges = rank;
     p->challenge_ms = now_ms;
@@ -68,8 +72,7 @@ void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     if (old != BARRIER_NO_CONN) {
-        b->conns[old].rank = NOBODY;
-        b->conns[old].open_ms = 0;
+        bar_door_leave(b, old);
         b->out.close(b->out.ctx, old, true);
         bar_lose(b, now_ms, rank, BAR_REPLACED_SILENT);
     }

@@ -16,6 +16,10 @@ void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    /* Parts of it may be a stranger's: it stays one line. */
+    for (char *s = text; *s; s++)
+        if (*s == '\n' || *s == '\t')
+            *s = ' ';
     b->out.log(b->out.ctx, level, text);
 }
 

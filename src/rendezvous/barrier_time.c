@@ -3,6 +3,7 @@
 #include "rendezvous/barrier.h"
 
 #include "base/text.h"
+#include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_round.h"
 
 #include <string.h>
@@ -181,8 +182,7 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (conn == BARRIER_NO_CONN || rank == 0)
         return;
     if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS) {
-        b->conns[conn].rank = UINT32_MAX;
-        b->conns[conn].open_ms = 0;
+        bar_door_leave(b, conn);
         b->out.close(b->out.ctx, conn, true);
         p->conn = BARRIER_NO_CONN;
         if (p->state != PEER_BYE && p->state != PEER_LEFT)
@@ -192,20 +192,6 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (ping_due)
         bar_send(b, p, &ping);
     bar_wake(b, p->heard_ms + BARRIER_SILENCE_MS);
-}
-
-static void check_conns(struct barrier *b, uint64_t now_ms)
-{
-    for (uint32_t i = 1; i < b->n_conns; i++) {
-        const struct bar_conn *c = &b->conns[i];
-
-        if (!c->open_ms || c->rank != UINT32_MAX)
-            continue;
-        if (now_ms - c->open_ms >= BARRIER_HELLO_MS)
-            barrier_garbage(b, now_ms, i, "no HELLO in time", 0);
-        else
-            bar_wake(b, c->open_ms + BARRIER_HELLO_MS);
-    }
 }
 
 /* When a gathering may next have to be given up. */
@@ -242,7 +228,7 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
         if (p->down_ms)
             bar_wake(b, p->down_ms + resume_ms(b));
     }
-    check_conns(b, now_ms);
+    bar_door_timeout(b, now_ms, ping_due);
     bar_settle(b, now_ms);
     if (b->phase == BAR_GATHER) {
         bar_try_start(b, now_ms);

@@ -1,10 +1,8 @@
-/* peer: see peer.h. This file has what all connections share, and pod 0's
- * listening side. */
+/* peer: see peer.h. This file has what all connections share. */
 #include "rendezvous/peer.h"
 
 #include "base/text.h"
 #include "rendezvous/peer_parts.h"
-#include "rendezvous/port.h"
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
@@ -25,8 +23,8 @@ static void on_closed(uv_handle_t *h)
 
     if (id == PEER_LINK) {
         link_closed(p, c, p->why);
-    } else {
-        p->conns[id] = NULL;
+    } else if (id != PEER_GONE) {
+        peers_id_free(p, id);
         p->out.conn_closed(p->out.ctx, id);
     }
     free(c);
@@ -128,7 +126,9 @@ static bool take_frame(struct conn *c)
     struct wire_msg m;
     const char *why = "";
     unsigned version;
-    int n = wire_decode(c->in, c->n_in, &m, &why, &version);
+    int n = c->is_guest
+                ? wire_decode_guest(c->in, c->n_in, &m, &why, &version)
+                : wire_decode(c->in, c->n_in, &m, &why, &version);
 
     if (n == 0)
         return false;
@@ -175,6 +175,7 @@ struct conn *conn_new(struct peers *p, uint32_t id)
         return NULL;
     c->peers = p;
     c->id = id;
+    c->is_guest = id != PEER_LINK;
     (void)uv_tcp_init(p->loop, &c->tcp);
     return c;
 }
@@ -184,26 +185,6 @@ void conn_start(struct conn *c)
     c->open = true;
     (void)uv_tcp_nodelay(&c->tcp, 1);
     (void)uv_read_start((uv_stream_t *)&c->tcp, give_room, on_read);
-}
-
-/* "10.0.0.1:29400", "[::1]:29400"; an IPv4 address mapped into IPv6 as IPv4. */
-static void address_text(const struct sockaddr *a, char *out, size_t cap)
-{
-    const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)(const void *)
-        a;
-    const struct sockaddr_in *a4 = (const struct sockaddr_in *)(const void *)a;
-    char ip[INET6_ADDRSTRLEN] = "?";
-
-    if (a->sa_family == AF_INET) {
-        (void)uv_ip4_name(a4, ip, sizeof ip);
-        (void)snprintf(out, cap, "%s:%u", ip, ntohs(a4->sin_port));
-        return;
-    }
-    (void)uv_ip6_name(a6, ip, sizeof ip);
-    if (strncmp(ip, "::ffff:", 7) == 0 && strchr(ip, '.'))
-        (void)snprintf(out, cap, "%s:%u", ip + 7, ntohs(a6->sin6_port));
-    else
-        (void)snprintf(out, cap, "[%s]:%u", ip, ntohs(a6->sin6_port));
 }
 
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
@@ -246,101 +227,28 @@ const char *peers_interface(struct peers *p)
     return p->ifname[0] ? p->ifname : NULL;
 }
 
-static uint32_t free_id(struct peers *p)
-{
-    for (uint32_t i = 1; i < p->n_conns; i++) {
-        uint32_t id = 1 + (p->next_id + i) % (p->n_conns - 1);
-
-        if (!p->conns[id]) {
-            p->next_id = id;
-            return id;
-        }
-    }
-    return 0;
-}
-
-static void on_connection(uv_stream_t *s, int status)
-{
-    struct peers *p = s->data;
-    struct sockaddr_storage there;
-    char addr[INET6_ADDRSTRLEN + 16] = "?";
-    int len = sizeof there;
-    uint32_t id;
-    struct conn *c;
-
-    if (status != 0)
-        return;
-    id = free_id(p);
-    c = conn_new(p, id);
-    if (!c)
-        return;
-    if (uv_accept(s, (uv_stream_t *)&c->tcp) != 0 || id == 0) {
-        c->id = PEER_LINK; /* Nobody knows of it yet: free it silently. */
-        uv_close((uv_handle_t *)c, on_closed);
-        return;
-    }
-    p->conns[id] = c;
-    if (uv_tcp_getpeername(&c->tcp, (struct sockaddr *)&there, &len) == 0)
-        address_text((struct sockaddr *)&there, addr, sizeof addr);
-    conn_learn_interface(c);
-    conn_start(c);
-    p->out.conn_open(p->out.ctx, id, addr);
-}
-
-static int listen_on(struct peers *p, const struct sockaddr *addr)
-{
-    int r = uv_tcp_bind(&p->listener, addr, 0);
-
-    return r ? r : uv_listen((uv_stream_t *)&p->listener, 4096, on_connection);
-}
-
-int peers_listen(struct peers *p, unsigned port, struct err *e)
-{
-    struct sockaddr_in6 a6;
-    struct sockaddr_in a4;
-    char who[128];
-    int r;
-
-    (void)uv_ip6_addr("::", (int)port, &a6);
-    (void)uv_ip4_addr("0.0.0.0", (int)port, &a4);
-    (void)uv_tcp_init(p->loop, &p->listener);
-    p->listener.data = p;
-    r = listen_on(p, (const struct sockaddr *)&a6);
-    if (r != 0 && r != UV_EADDRINUSE) {
-        /* No IPv6 here: a fresh handle, for this one has a socket. */
-        uv_close((uv_handle_t *)&p->listener, NULL);
-        (void)uv_run(p->loop, UV_RUN_NOWAIT);
-        (void)uv_tcp_init(p->loop, &p->listener);
-        p->listener.data = p;
-        r = listen_on(p, (const struct sockaddr *)&a4);
-    }
-    if (r == UV_EADDRINUSE) {
-        port_holder(port, who, sizeof who);
-        return err_set(e, ERR_RESOURCE,
-                       "--barrier-port %u is taken%s%s: give the job another "
-                       "one, the same on all pods", port,
-                       who[0] ? " by " : "", who);
-    }
-    if (r != 0)
-        return err_set(e, ERR_RESOURCE, "listen on barrier port %u: %s", port,
-                       uv_strerror(r));
-    return 0;
-}
-
 int peers_new(struct peers **ret, uv_loop_t *loop, const struct peers_out *out,
               uint32_t n_conns, const char *host, unsigned port, struct err *e)
 {
     struct peers *p = calloc(1, sizeof *p);
 
-    if (p)
+    if (p) {
         p->conns = calloc(n_conns ? n_conns : 1, sizeof(struct conn *));
-    if (!p || !p->conns) {
+        p->free_ids = calloc(n_conns ? n_conns : 1, sizeof *p->free_ids);
+    }
+    if (!p || !p->conns || !p->free_ids) {
+        if (p) {
+            free(p->conns);
+            free(p->free_ids);
+        }
         free(p);
         return err_set(e, ERR_AGENT, "no memory for %u connections", n_conns);
     }
     p->loop = loop;
     p->out = *out;
     p->n_conns = n_conns;
+    for (uint32_t id = n_conns; id-- > 1;)
+        p->free_ids[p->n_free++] = id;
     p->host = host;
     p->port = port;
     (void)uv_timer_init(loop, &p->limit);
@@ -358,6 +266,21 @@ void peers_send(struct peers *p, uint32_t conn, const struct wire_msg *m)
 
 void peers_close(struct peers *p, uint32_t conn, bool abort)
 {
-    if (conn < p->n_conns && p->conns[conn])
-        conn_close(p->conns[conn], abort);
+    struct conn *c = conn < p->n_conns ? p->conns[conn] : NULL;
+
+    if (!c)
+        return;
+    conn_close(c, abort);
+    if (abort) {
+        peers_id_free(p, conn);
+        c->id = PEER_GONE; /* The caller knows; no report. */
+    }
+}
+
+void peers_admit(struct peers *p, uint32_t conn)
+{
+    if (conn >= p->n_conns || !p->conns[conn])
+        return;
+    p->conns[conn]->is_guest = false;
+    conn_learn_interface(p->conns[conn]);
 }

@@ -32,13 +32,17 @@ struct peers_out {
     void (*conn_message)(void *ctx, uint32_t conn, const struct wire_msg *m);
     void (*conn_garbage)(void *ctx, uint32_t conn, const char *why,
                          unsigned version);
+    /* No descriptor for the next connection: drop one that can be spared;
+     * false where there is none. */
+    bool (*make_room)(void *ctx);
     void (*link_up)(void *ctx);
     void (*link_down)(void *ctx, const char *why);
     void (*link_message)(void *ctx, const struct wire_msg *m);
 };
 
 /* `n_conns` as of barrier_init(): ids are 1 .. n_conns - 1; when all are in
- * use new connections are closed at once. `host`, `port`: pod 0, for the
+ * use, which the barrier sees to that they are not, new connections are closed
+ * at once. `host`, `port`: pod 0, for the
  * link. All borrowed for life. */
 int peers_new(struct peers **ret, struct uv_loop_s *loop,
               const struct peers_out *out, uint32_t n_conns, const char *host,
@@ -47,8 +51,12 @@ int peers_new(struct peers **ret, struct uv_loop_s *loop,
 int peers_listen(struct peers *p, unsigned port, struct err *e);
 
 void peers_send(struct peers *p, uint32_t conn, const struct wire_msg *m);
-/* After what was sent, or at once with a reset. */
+/* After what was sent, or at once with a reset; then conn_closed() is not
+ * called, and the id may be given away again at once. */
 void peers_close(struct peers *p, uint32_t conn, bool abort);
+
+/* Take all kinds of frames from it. Until then: HELLO and PROOF. */
+void peers_admit(struct peers *p, uint32_t conn);
 
 void peers_link_connect(struct peers *p);
 void peers_link_send(struct peers *p, const struct wire_msg *m);

@@ -9,12 +9,14 @@
 #include <uv.h>
 
 #define PEER_LINK UINT32_MAX
+#define PEER_GONE (UINT32_MAX - 1) /* Being closed; nobody is told. */
 
 struct conn {
     uv_tcp_t tcp; /* First: a handle of libuv is the connection. */
     struct peers *peers;
     uint32_t id; /* PEER_LINK for the link. */
     bool open, closing;
+    bool is_guest; /* Not admitted: few kinds of frames, small ones. */
     uint8_t in[WIRE_FRAME_MAX];
     size_t n_in;
 };
@@ -22,9 +24,12 @@ struct conn {
 struct peers {
     uv_loop_t *loop;
     struct peers_out out;
-    uint32_t n_conns, next_id;
+    uint32_t n_conns;
     struct conn **conns;
-    uv_tcp_t listener;
+    uint32_t *free_ids, n_free;
+    int listen_fd;
+    uv_poll_t listener;
+    uv_timer_t rest; /* Until descriptors may be free again. */
     char ifname[IF_NAMESIZE];
 
     const char *host;
@@ -38,6 +43,8 @@ struct peers {
 };
 
 struct conn *conn_new(struct peers *p, uint32_t id);
+/* This number may be given to the next connection. */
+void peers_id_free(struct peers *p, uint32_t id);
 void conn_start(struct conn *c);
 void conn_send(struct conn *c, const struct wire_msg *m);
 void conn_close(struct conn *c, bool abort);

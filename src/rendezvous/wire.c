@@ -138,6 +138,8 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u64(w, &m->command_hash);
     walk_string(w, m->job_id, sizeof m->job_id);
     walk_string(w, m->host, sizeof m->host);
+    walk_u8(w, &m->has_token);
+    walk_bytes(w, m->nonce, sizeof m->nonce);
 }
 
 static void walk_start(struct walk *w, struct wire_msg *m)
@@ -196,6 +198,13 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
     case WIRE_END:
         walk_end(w, m);
         break;
+    case WIRE_CHALLENGE:
+        walk_u64(w, &m->incarnation);
+        walk_bytes(w, m->nonce, sizeof m->nonce);
+        break;
+    case WIRE_PROOF:
+        walk_bytes(w, m->proof, sizeof m->proof);
+        break;
     case WIRE_DONE:
     case WIRE_BYE:
     case WIRE_PING:
@@ -247,8 +256,9 @@ static int refuse(const char **ret_why, const char *why)
     return -1;
 }
 
-int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
-                const char **ret_why, unsigned *ret_version)
+static int decode(const uint8_t *buf, size_t len, bool guest,
+                  struct wire_msg *ret, const char **ret_why,
+                  unsigned *ret_version)
 {
     struct walk w = {.in = buf, .end = WIRE_HEAD};
     uint32_t magic = 0, round = 0;
@@ -271,6 +281,10 @@ int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
         return refuse(ret_why, "a frame is too long");
     if (wire_name(kind)[0] == '?')
         return refuse(ret_why, "no such message");
+    if (guest && kind != WIRE_HELLO && kind != WIRE_PROOF)
+        return refuse(ret_why, "no HELLO first");
+    if (guest && body > WIRE_GUEST_MAX - WIRE_HEAD)
+        return refuse(ret_why, "a frame is too long for a newcomer");
     if (len < WIRE_HEAD + body)
         return 0;
     memset(ret, 0, sizeof *ret);
@@ -283,4 +297,16 @@ int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
     if (w.why)
         return refuse(ret_why, w.why);
     return (int)w.end;
+}
+
+int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
+                const char **ret_why, unsigned *ret_version)
+{
+    return decode(buf, len, false, ret, ret_why, ret_version);
+}
+
+int wire_decode_guest(const uint8_t *buf, size_t len, struct wire_msg *ret,
+                      const char **ret_why, unsigned *ret_version)
+{
+    return decode(buf, len, true, ret, ret_why, ret_version);
 }

@@ -18,10 +18,13 @@
 #define WIRE_VERSION 1
 #define WIRE_HEAD 12
 #define WIRE_FRAME_MAX 4096 /* Head and payload. */
+#define WIRE_GUEST_MAX 512  /* Of a connection that is not admitted. */
 #define WIRE_JOB_ID_MAX 129 /* NUL included. */
 #define WIRE_TEXT_MAX 512
 #define WIRE_DIGEST 32
 #define WIRE_NPROC_MAX 1024
+#define WIRE_NONCE_SIZE 32
+#define WIRE_PROOF_SIZE 32
 #define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
 #define WIRE_ANY_RANK UINT32_MAX /* HELLO: give me a node rank. */
 
@@ -39,7 +42,9 @@
     X(DONE, 10, "to pod 0", "all my workers of this round ended with 0")       \
     X(END, 11, "from pod 0", "the job is over: the exit code and the cause")   \
     X(BYE, 12, "to pod 0", "I have heard the end; nothing runs here")          \
-    X(PING, 13, "both", "I am alive")
+    X(PING, 13, "both", "I am alive")                                          \
+    X(CHALLENGE, 14, "from pod 0", "prove that you have the job's token")      \
+    X(PROOF, 15, "both", "that I have the token; the pod proves it first")
 
 enum wire_kind {
 #define X(name, number, direction, meaning) WIRE_##name = number,
@@ -52,7 +57,8 @@ struct wire_msg {
     uint32_t round; /* Which round it is about; 0 where none. PING: 1 asks for
                        an answer. */
 
-    /* HELLO; WELCOME (incarnation of pod 0, the pod's node rank). */
+    /* HELLO; WELCOME (incarnation of pod 0, the pod's node rank); CHALLENGE
+     * (incarnation of pod 0). */
     uint64_t incarnation;
     uint32_t node_rank, nnodes, nproc;
     uint32_t n_restarts;    /* HELLO, START, END: restarts used so far. */
@@ -61,6 +67,10 @@ struct wire_msg {
     uint64_t command_hash;  /* HELLO: of the workers' command line. */
     char job_id[WIRE_JOB_ID_MAX];
     char host[FAILURE_HOST_MAX];
+
+    uint8_t has_token;              /* HELLO: 1 or 0. */
+    uint8_t nonce[WIRE_NONCE_SIZE]; /* CHALLENGE, HELLO (zeros: no token). */
+    uint8_t proof[WIRE_PROOF_SIZE]; /* PROOF: as of auth.h. */
 
     uint8_t digest[WIRE_DIGEST]; /* ARRIVED: of the data sets; 0: none. */
     uint8_t percent;             /* PROGRESS: 0..100. */
@@ -86,5 +96,10 @@ size_t wire_encode(const struct wire_msg *m, uint8_t *buf);
  * even the magic is right. What it reads, wire_encode() writes again. */
 int wire_decode(const uint8_t *buf, size_t len, struct wire_msg *ret,
                 const char **ret_why, unsigned *ret_version);
+
+/* The same for a connection that is not admitted yet: takes nothing but HELLO
+ * and PROOF of at most WIRE_GUEST_MAX bytes, and sees that from the head. */
+int wire_decode_guest(const uint8_t *buf, size_t len, struct wire_msg *ret,
+                      const char **ret_why, unsigned *ret_version);
 
 #endif

@@ -34,6 +34,7 @@ run_child(const struct child_spec *spec, int out, int err, int report,
           pid_t parent)
 {
     static const char default_action[64]; /* The kernel's struct, all zero. */
+    struct rlimit files;
     sigset_t none;
     int saved;
 
@@ -44,6 +45,10 @@ run_child(const struct child_spec *spec, int out, int err, int report,
     if (dup2(spec->stdin_fd, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         goto fail;
     close_the_rest_at_exec();
+    if (spec->max_files > 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
+        files.rlim_cur = spec->max_files; /* What agent itself was given. */
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
     for (int s = 1; s < NSIG; s++)
         if (s != SIGKILL && s != SIGSTOP)
             (void)sigaction(s, &(struct sigaction){.sa_handler = SIG_DFL},

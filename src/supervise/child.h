@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 
+#include <stdint.h>
 #include <sys/types.h>
 
 struct child_spec {
@@ -16,6 +17,7 @@ struct child_spec {
     char *const *envp; /* Of the worker. argv[0] is searched for in this
                           process' own PATH, which is the worker's too. */
     int stdin_fd;      /* Becomes descriptor 0. */
+    uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
 };
 
 struct child {

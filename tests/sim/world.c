@@ -139,6 +139,7 @@ static const struct sim_pod *seen_by(const struct world *w,
     case EV_PART:
     case EV_FREEZE:
     case EV_CLAIM:
+    case EV_STRANGER:
         break;
     }
     return NULL;
@@ -169,6 +170,9 @@ static void happen(struct world *w, const struct event *e)
     case EV_FREEZE:
     case EV_CLAIM:
         world_fault_event(w, e);
+        break;
+    case EV_STRANGER:
+        world_stranger(w);
         break;
     }
 }
@@ -213,6 +217,7 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
     w->kind = kinds[world_draw(w, 6)];
     w->never = w->kind != JOB_GENTLE && world_chance(w, 10);
     w->has_stage = world_chance(w, 50);
+    w->has_token = world_chance(w, 50);
     w->fail_percent = w->kind == JOB_GENTLE || world_chance(w, 20)
                           ? 0
                           : (unsigned)world_draw(w, 40);
@@ -225,6 +230,9 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
         (void)world_plan(w, world_draw(w, 20000), EV_BOOT, i);
     }
     world_plan_faults(w);
+    for (uint64_t n = w->has_token ? world_draw(w, 20) : 0; n > 0; n--)
+        (void)world_plan(w, world_draw(w, 120000), EV_STRANGER,
+                         WORLD_STRANGER);
 }
 
 static uint64_t deadline(const struct sim_pod *p)

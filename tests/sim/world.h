@@ -13,6 +13,8 @@
 
 #define WORLD_RANKS 64
 #define WORLD_PLACES (WORLD_RANKS + 8)
+#define WORLD_STRANGER WORLD_PLACES /* Nobody ever boots there. */
+#define WORLD_GUESTS (4 * WORLD_PLACES)
 #define WORLD_WORKERS 4
 #define WORLD_EVENTS 16384
 #define WORLD_CONNS (WORLD_PLACES + 64)
@@ -37,7 +39,8 @@
     X(DATA, "bad data")                                                        \
     X(IGNORED, "TERM ignored")                                                 \
     X(OUTLIVED, "KILL outlived")                                               \
-    X(LATE, "frames late")
+    X(LATE, "frames late")                                                     \
+    X(STRANGER, "strangers")
 
 enum fault {
 #define X(name, words) FAULT_##name,
@@ -64,6 +67,7 @@ enum what {
     EV_PART, /* Cut off for e->ms; e->code: WAY_*. */
     EV_FREEZE,
     EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off. */
+    EV_STRANGER, /* Somebody without the token connects to pod 0. */
 };
 
 #define WAY_OUT 1
@@ -107,6 +111,7 @@ struct sim_link { /* A connection, as TCP gives it. */
     uint32_t place, conn; /* `conn`: its number at pod 0. */
     uint64_t pod_life, zero_life;
     bool pod_open, zero_open;
+    bool proved; /* A pod has sent its proof on it. */
     bool dead_up, dead_down; /* Frames were dropped: nothing comes any more. */
     uint64_t to_zero_ms, to_pod_ms; /* Nothing overtakes. */
 };
@@ -134,19 +139,21 @@ struct world {
     uint32_t n_ranks, n_places, n_workers;
     uint64_t grace_ms;
     uint32_t max_restarts;
-    bool has_stage, never, has_claims;
+    bool has_stage, never, has_claims, has_token;
+    struct wire_msg heard_hello, heard_proof; /* By whoever listens. */
     unsigned fail_percent, outlive_percent;
     uint64_t kill_zero_step; /* 0: not. */
     struct barrier barrier;
     struct bar_peer bar_peers[WORLD_RANKS];
     struct bar_conn bar_conns[WORLD_CONNS];
+    struct bar_guest bar_guests[WORLD_GUESTS];
     uint32_t link_of[WORLD_CONNS]; /* Pod 0's connections; 0: none. */
     uint32_t n_links;
     struct event *heap[WORLD_EVENTS];
     unsigned n_heap;
     struct history history;
     char fault[512]; /* What went wrong, or "". */
-    struct sim_pod pods[WORLD_PLACES];
+    struct sim_pod pods[WORLD_PLACES + 1];
     struct sim_link links[WORLD_LINKS]; /* Index 0 is not used. */
 };
 
@@ -180,6 +187,18 @@ void world_conn_close(void *ctx, uint32_t conn, bool abort);
 void world_close_all(struct world *w, uint32_t place);
 void world_cut(struct world *w, uint32_t place);
 void world_net_event(struct world *w, const struct event *e);
+
+/* A new connection to pod 0 from there; 0 where there can be none. */
+uint32_t world_link(struct world *w, uint32_t place);
+/* On its way to pod 0: a frame or an end. */
+void world_say_zero(struct world *w, uint32_t link, enum what what,
+                    const struct wire_msg *m);
+
+/* world_stranger.c: the token, and who has it not. */
+void world_make_token(struct world *w, struct auth *ret);
+void world_overhear(struct world *w, uint32_t link, const struct wire_msg *m);
+void world_conn_admit(void *ctx, uint32_t conn);
+void world_stranger(struct world *w);
 
 /* world_fault.c: what goes wrong, and when. */
 void world_plan_faults(struct world *w);

@@ -181,7 +181,8 @@ static bool may_exit_with(const struct world *w, uint32_t i, int code)
     if (code == ERR_MISMATCH)
         return is_claimed(w, p->rank);
     for (unsigned f = 0; f < FAULTS; f++)
-        n += f != FAULT_IGNORED && f != FAULT_LATE ? h->n[f] : 0;
+        if (f != FAULT_IGNORED && f != FAULT_LATE && f != FAULT_STRANGER)
+            n += h->n[f];
     /* A lost pod comes back only while the others still wait for it. */
     return (code == ERR_PEER || code == ERR_BARRIER) && n > 0;
 }

@@ -22,9 +22,11 @@ static bool plan_net(struct world *w, uint32_t link, enum what what,
     struct sim_link *c = &w->links[link];
     bool up = what == EV_TO_ZERO || what == EV_FIN_ZERO;
     bool late = world_chance(w, 5);
+    /* The proofs must fit in the time that a pod has to come back. */
+    bool proof = m && (m->kind == WIRE_CHALLENGE || m->kind == WIRE_PROOF);
     uint64_t *last = up ? &c->to_zero_ms : &c->to_pod_ms;
     bool *dead = up ? &c->dead_up : &c->dead_down;
-    uint64_t at = w->now + world_draw(w, late ? 1500 : 20);
+    uint64_t at = w->now + world_draw(w, !late ? 20 : proof ? 500 : 1500);
     uint64_t until = closed_until(w, c->place, up);
     struct event *e;
 
@@ -67,9 +69,18 @@ void world_connect(void *c)
 void world_link_send(void *c, const struct wire_msg *m)
 {
     struct sim_ctx *x = c;
+    uint32_t link = x->w->pods[x->i].link;
 
-    if (x->w->pods[x->i].link)
-        (void)plan_net(x->w, x->w->pods[x->i].link, EV_TO_ZERO, m);
+    if (!link)
+        return;
+    world_overhear(x->w, link, m);
+    (void)plan_net(x->w, link, EV_TO_ZERO, m);
+}
+
+void world_say_zero(struct world *w, uint32_t link, enum what what,
+                    const struct wire_msg *m)
+{
+    (void)plan_net(w, link, what, m);
 }
 
 void world_link_close(void *c, bool abort)
@@ -113,9 +124,16 @@ void world_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
         return;
     /* A cut just before a frame that matters, so that it is lost. */
     if (x->w->kind == JOB_WILD && m->kind != WIRE_PING &&
+        m->kind != WIRE_CHALLENGE && m->kind != WIRE_PROOF &&
         world_chance(x->w, 2))
         world_cut(x->w, x->w->links[link].place);
     (void)plan_net(x->w, link, EV_TO_POD, m);
+}
+
+static void zero_ends(struct world *w, struct sim_link *c)
+{
+    c->zero_open = false;
+    w->link_of[c->conn] = 0;
 }
 
 void world_conn_close(void *c, uint32_t conn, bool abort)
@@ -124,19 +142,16 @@ void world_conn_close(void *c, uint32_t conn, bool abort)
     struct event *e;
     uint32_t link = x->w->link_of[conn];
 
-    (void)abort;
     if (!link)
         return;
     (void)plan_net(x->w, link, EV_FIN_POD, NULL);
     /* The own end is closed whatever the network does. */
+    if (abort) {
+        zero_ends(x->w, &x->w->links[link]);
+        return;
+    }
     e = world_plan(x->w, x->w->now, EV_FIN_ZERO, x->w->links[link].place);
     e->link = link;
-}
-
-static void zero_ends(struct world *w, struct sim_link *c)
-{
-    c->zero_open = false;
-    w->link_of[c->conn] = 0;
 }
 
 void world_close_all(struct world *w, uint32_t i)
@@ -155,11 +170,27 @@ void world_close_all(struct world *w, uint32_t i)
         }
 }
 
+uint32_t world_link(struct world *w, uint32_t place)
+{
+    uint32_t conn = 1;
+
+    while (conn < WORLD_CONNS && w->link_of[conn])
+        conn++;
+    if (!w->pods[0].exists || conn == WORLD_CONNS ||
+        w->n_links + 1 == WORLD_LINKS)
+        return 0;
+    w->links[++w->n_links] = (struct sim_link){
+        .place = place, .conn = conn, .pod_life = w->pods[place].life,
+        .zero_life = w->pods[0].life, .pod_open = true, .zero_open = true,
+        .to_zero_ms = w->now, .to_pod_ms = w->now};
+    w->link_of[conn] = w->n_links;
+    world_plan(w, w->now, EV_ACCEPT, place)->link = w->n_links;
+    return w->n_links;
+}
+
 static void connect_done(struct world *w, const struct event *e)
 {
     struct sim_pod *p = &w->pods[e->place];
-    uint32_t conn = 1;
-    struct sim_link *c;
 
     if (!p->exists || p->life != e->life)
         return;
@@ -168,22 +199,11 @@ static void connect_done(struct world *w, const struct event *e)
         attempt(w, e->place, 5000, 1);
         return;
     }
-    while (conn < WORLD_CONNS && w->link_of[conn])
-        conn++;
-    if (e->code || !w->pods[0].exists || conn == WORLD_CONNS ||
-        w->n_links + 1 == WORLD_LINKS) {
+    p->link = e->code ? 0 : world_link(w, e->place);
+    if (p->link)
+        pod_link_up(&p->pod, w->now);
+    else
         pod_link_down(&p->pod, w->now, e->code ? "no answer" : "refused");
-        return;
-    }
-    p->link = ++w->n_links;
-    c = &w->links[p->link];
-    *c = (struct sim_link){.place = e->place, .conn = conn,
-                           .pod_life = p->life, .zero_life = w->pods[0].life,
-                           .pod_open = true, .zero_open = true,
-                           .to_zero_ms = w->now, .to_pod_ms = w->now};
-    w->link_of[conn] = p->link;
-    world_plan(w, w->now, EV_ACCEPT, e->place)->link = p->link;
-    pod_link_up(&p->pod, w->now);
 }
 
 static void deliver(struct world *w, const struct event *e)
@@ -216,7 +236,8 @@ void world_net_event(struct world *w, const struct event *e)
     if (e->what == EV_CONNECT) {
         connect_done(w, e);
     } else if (e->what == EV_ACCEPT && zero_end) {
-        pod_conn_open(&zero->pod, w->now, c->conn, "addr");
+        pod_conn_open(&zero->pod, w->now, c->conn,
+                      c->place == WORLD_STRANGER ? "stranger:1" : "addr:1");
     } else if (e->what == EV_TO_ZERO && zero_end) {
         deliver(w, e);
     } else if (e->what == EV_TO_POD && pod_end) {

@@ -115,7 +115,8 @@ void world_boot(struct world *w, uint32_t i)
                           .link_send = world_link_send,
                           .link_close = world_link_close,
                           .conn_send = world_conn_send,
-                          .conn_close = world_conn_close};
+                          .conn_close = world_conn_close,
+                          .conn_admit = world_conn_admit};
     struct sim_pod *p = &w->pods[i];
     struct pod_config cfg = {.node_rank = p->rank,
                              .nnodes = p->nnodes,
@@ -131,6 +132,8 @@ void world_boot(struct world *w, uint32_t i)
     struct barrier_config bar = {.nnodes = p->nnodes,
                                  .job_id = "sim",
                                  .seed = w->seed,
+                                 .guests = w->bar_guests,
+                                 .n_guests = WORLD_GUESTS,
                                  .barrier_timeout_ms = 600000,
                                  .rejoin_timeout_ms = 300000,
                                  .grace_ms = w->grace_ms,
@@ -145,6 +148,8 @@ void world_boot(struct world *w, uint32_t i)
     p->frozen_until = 0;
     p->life = ++w->lives;
     cfg.incarnation = bar.incarnation = p->life;
+    world_make_token(w, &cfg.auth);
+    bar.auth = cfg.auth;
     ctxs[i] = (struct sim_ctx){w, i};
     world_say(w, "pod %u boots as rank %u of %u", i, p->rank, p->nnodes);
     pod_init(&p->pod, &cfg, &out, w->now);

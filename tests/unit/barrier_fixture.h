@@ -21,6 +21,7 @@
 static struct barrier b;
 static struct bar_peer peers[PODS];
 static struct bar_conn conns[CONNS];
+static struct bar_guest guests[CONNS];
 static struct barrier_config cfg;
 static char story[4096]; /* "<conn>:<kind>" of what was sent, "x<conn>". */
 static struct wire_msg last; /* The last frame sent. */
@@ -127,6 +128,8 @@ static inline void begin_with(const struct barrier_config *c)
         .send = on_send, .close = on_close, .log = on_log};
 
     cfg = *c;
+    cfg.guests = guests;
+    cfg.n_guests = CONNS;
     barrier_init(&b, &cfg, &out, peers, conns, CONNS, 1);
     story[0] = '\0';
 }

@@ -2,8 +2,8 @@
 #ifndef TESTS_STAGE_FIXTURE_H
 #define TESTS_STAGE_FIXTURE_H
 
+#include "base/digest.h"
 #include "base/text.h"
-#include "dataset/digest.h"
 #include "dataset/stage.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* digest: known answers (FIPS 180, RFC 1321), in pieces, and hex. */
-#include "dataset/digest.h"
+#include "base/digest.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

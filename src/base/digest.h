@@ -1,9 +1,9 @@
-/* digest: hashes of files. The only module that sees OpenSSL.
+/* digest: hashes. The only module that sees OpenSSL.
  *
  * OpenSSL's low-level calls only: EVP would add 3 MB to the static program and
  * a millisecond to its start. Nothing here fails or allocates. */
-#ifndef DATASET_DIGEST_H
-#define DATASET_DIGEST_H
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* digest: see digest.h. */
-#include "dataset/digest.h"
+#include "base/digest.h"
 
 #include <openssl/md5.h>
 #include <openssl/sha.h>

@@ -1,0 +1,68 @@
+/* loop_door: pod 0's barrier and its connections: memory, descriptors, and
+ * what is said of both at the start. */
+#include "agent/loop_parts.h"
+
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+int loop_barrier_new(struct loop *l, struct err *e)
+{
+    struct barrier_config cfg;
+    const struct plan *p = l->plan;
+    uint32_t nnodes = p->o->nnodes, n = barrier_n_conns(nnodes, p->n_guests);
+
+    if (p->node_rank != 0)
+        return 0;
+    plan_barrier(p, &cfg);
+    l->bar_peers = calloc(nnodes, sizeof *l->bar_peers);
+    l->bar_conns = calloc(n, sizeof *l->bar_conns);
+    /* Touched as it is used, not before. */
+    l->bar_guests = p->n_guests ? calloc(p->n_guests, sizeof *l->bar_guests)
+                                : NULL;
+    if (!l->bar_peers || !l->bar_conns || (p->n_guests && !l->bar_guests))
+        return err_set(e, ERR_AGENT, "no memory for %u pods", nnodes);
+    cfg.guests = l->bar_guests;
+    pod_own_barrier(&l->pod, &l->barrier, &cfg, l->bar_peers, l->bar_conns, n,
+                    loop_now());
+    return 0;
+}
+
+void loop_conn_admit(void *ctx, uint32_t conn)
+{
+    peers_admit(((struct loop *)ctx)->peers, conn);
+}
+
+bool loop_conn_make_room(void *ctx)
+{
+    return pod_conn_make_room(&((struct loop *)ctx)->pod);
+}
+
+void loop_say_plan(const struct plan *p)
+{
+    const struct options *o = p->o;
+
+    if (p->master_port_moved)
+        log_info("the default --master-port %u is taken; the workers get "
+                 "MASTER_PORT=%u", o->master_port, p->master_port);
+    if (p->token.is_open)
+        log_warning("--token-file %s may be read by every user (mode %04o): "
+                    "use mode 0400, in Kubernetes the Secret volume's "
+                    "defaultMode; going on", o->token_file, p->token.mode);
+    if (p->token.is_short)
+        log_warning("the token is shorter than %d bytes and may be guessed: "
+                    "use one such as openssl rand -hex 32 prints; going on",
+                    TOKEN_SHORT);
+    if (p->node_rank != 0 || o->nnodes == 1)
+        return;
+    if (!p->auth.has_token)
+        log_info("no token: whoever reaches barrier port %u can join or end "
+                 "this job; --token-file (or AGENT_TOKEN) closes it",
+                 o->barrier_port);
+    if (p->few_files)
+        log_warning("the limit of open files, %" PRIu64 " (ulimit -Hn), is too "
+                    "low for %u pods, %u workers here and %u newcomers: pods "
+                    "may have to try again; going on", p->files.now, o->nnodes,
+                    p->nproc, barrier_n_guests(o->nnodes));
+}
