@@ -126,10 +126,13 @@ char *reader_string(struct reader *r, const char *key, size_t *ret_at)
     v = reader_value(r, ret_at);
     if (!v)
         return NULL;
-    if (!json_is_string(v))
+    if (!json_is_string(v)) {
         (void)reader_fail(r, *ret_at, "'%s' must be a string", key);
-    else if (!(s = strdup(json_string_value(v))))
-        (void)no_memory(r);
+    } else {
+        s = strdup(json_string_value(v));
+        if (!s)
+            (void)no_memory(r);
+    }
     json_decref(v);
     return s;
 }

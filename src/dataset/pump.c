@@ -108,8 +108,11 @@ enum pump_end pump_run(struct pump *p)
     p->n = p->n_unpacked = 0;
     p->unpack_fault = NULL;
     p->unpacked_over = false;
-    if (p->unpack && !(s.g = gunzip_new()))
-        return PUMP_MEMORY;
+    if (p->unpack) {
+        s.g = gunzip_new();
+        if (!s.g)
+            return PUMP_MEMORY;
+    }
     digest_start(&s.packed, p->kind);
     digest_start(&s.unpacked, DIGEST_SHA256);
     (void)posix_fadvise(p->from, 0, 0, POSIX_FADV_SEQUENTIAL);
