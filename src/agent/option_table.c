@@ -1,9 +1,6 @@
 /* option_table: see option_table.h. */
 #include "agent/option_table.h"
 
-#include <ctype.h>
-#include <string.h>
-
 #define AT(field) offsetof(struct options, field)
 #define ROW(of, n, t, init, text)                                              \
     .name = n, .type = &opt_type_##t, .initial = init, .help = text,           \
@@ -141,11 +138,10 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_EVERY, "quiet", count, NULL,
          "Less of agent's own lines; repeatable."),
-     .at = AT(quiet), .letter = 'q', .none = "0", .group = OPT_GROUP_OUTPUT,
-     .no_variable = true},
+     .at = AT(quiet), .letter = 'q', .none = "0",
+     .more = "The variable holds how often.", .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_EVERY, "verbose", count, NULL, "More of them; repeatable."),
-     .at = AT(verbose), .letter = 'v', .none = "0", .group = OPT_GROUP_OUTPUT,
-     .no_variable = true},
+     .at = AT(verbose), .letter = 'v', .none = "0", .group = OPT_GROUP_OUTPUT},
 
     {.name = "output", .type = &opt_type_path, .at = AT(output), .letter = 'o',
      .arg = "FILE", .help = "Where the manifest is written.",
@@ -228,158 +224,4 @@ const char *opt_group_title(enum opt_group group)
 const char *opt_arg(const struct opt_row *row)
 {
     return row->arg ? row->arg : row->type->arg;
-}
-
-const struct opt_command *opt_find_command(const char *word)
-{
-    for (unsigned i = 0; i < sizeof commands / sizeof commands[0]; i++)
-        if (strcmp(commands[i].word, word) == 0)
-            return &commands[i];
-    return NULL;
-}
-
-/* Dashes and underscores are the same; `upper`: of a variable's name. */
-static bool same_name(const char *name, const char *s, size_t len, bool upper)
-{
-    if (strlen(name) != len)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        char c = s[i] == '_' ? '-' : s[i];
-
-        if (upper && islower((unsigned char)c))
-            return false;
-        if (upper)
-            c = (char)tolower((unsigned char)c);
-        if (c != name[i] || (upper && s[i] == '-'))
-            return false;
-    }
-    return true;
-}
-
-const struct opt_row *opt_find(const char *name, size_t len)
-{
-    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (same_name(rows[i].name, name, len, false) ||
-            (rows[i].alias && same_name(rows[i].alias, name, len, false)))
-            return &rows[i];
-    return NULL;
-}
-
-const struct opt_row *opt_find_letter(char letter)
-{
-    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        if (letter && rows[i].letter == letter)
-            return &rows[i];
-    return NULL;
-}
-
-const struct opt_row *opt_find_variable(const char *name, size_t len,
-                                        bool *ret_alias)
-{
-    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (rows[i].no_variable)
-            continue;
-        *ret_alias = rows[i].alias && same_name(rows[i].alias, name, len, true);
-        if (*ret_alias || same_name(rows[i].name, name, len, true))
-            return &rows[i];
-    }
-    return NULL;
-}
-
-const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name)
-{
-    char *at = buf + 6;
-
-    memcpy(buf, "AGENT_", 6);
-    for (; *name && at < buf + OPT_NAME_MAX + 7; name++)
-        *at++ = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
-    *at = '\0';
-    return buf;
-}
-
-/* Edits between two names (a swap of neighbours is one), at most `max`. */
-static unsigned distance(const char *a, size_t n, const char *b, size_t m)
-{
-    unsigned d[OPT_NAME_MAX + 1][OPT_NAME_MAX + 1];
-
-    if (n > OPT_NAME_MAX || m > OPT_NAME_MAX)
-        return OPT_NAME_MAX;
-    for (size_t i = 0; i <= n; i++)
-        for (size_t j = 0; j <= m; j++) {
-            unsigned best, sub;
-
-            if (i == 0 || j == 0) {
-                d[i][j] = (unsigned)(i + j);
-                continue;
-            }
-            sub = d[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
-            best = d[i - 1][j] + 1 < d[i][j - 1] + 1 ? d[i - 1][j] + 1
-                                                     : d[i][j - 1] + 1;
-            if (sub < best)
-                best = sub;
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-                a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    return d[n][m];
-}
-
-/* `src` as names are written in the table. False where it is too long. */
-static bool plain_name(char out[OPT_NAME_MAX + 1], const char *src, size_t len,
-                       bool upper)
-{
-    if (len > OPT_NAME_MAX)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        char c = src[i] == '_' ? '-' : src[i];
-
-        out[i] = upper ? (char)tolower((unsigned char)c) : c;
-    }
-    out[len] = '\0';
-    return true;
-}
-
-static const char *nearest(const char *name, size_t len, unsigned of,
-                           unsigned limit, bool variables)
-{
-    char plain[OPT_NAME_MAX + 1];
-    const char *best = NULL;
-
-    if (!plain_name(plain, name, len, variables))
-        return NULL;
-    for (unsigned i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
-        const struct opt_row *r = &rows[i / 2];
-        const char *n = i % 2 ? r->alias : r->name;
-        unsigned d;
-
-        if (!n || !(r->commands & of) ||
-            (variables && (r->no_variable || strlen(n) < 5)))
-            continue;
-        d = distance(plain, len, n, strlen(n));
-        if (d <= limit) {
-            best = n;
-            if (d == 0)
-                break;
-            limit = d - 1;
-        }
-    }
-    return best;
-}
-
-const char *opt_nearest(const char *name, size_t len, unsigned of)
-{
-    return nearest(name, len, of, len < 5 ? 2 : 4, false);
-}
-
-const char *opt_one_edit(const char *name, size_t len, unsigned of)
-{
-    const char *near = nearest(name, len, of, 1, true);
-    char plain[OPT_NAME_MAX + 1];
-
-    /* AGENT_TOKEN is no option's, but must not be missed either. */
-    if (!near && of == OPT_RUN && plain_name(plain, name, len, true) &&
-        distance(plain, len, "token", 5) <= 1)
-        near = "token";
-    return near;
 }

@@ -85,8 +85,10 @@ const struct opt_row *opt_find_variable(const char *name, size_t len,
 /* Write "AGENT_<NAME>" of an option's name to `buf`. */
 const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name);
 
-/* The name (of rows of `commands`) that a user most likely meant. */
-const char *opt_nearest(const char *name, size_t len, unsigned commands);
+/* The nearest name of the built options of `commands`; NULL where `name` is
+ * longer than any. `*ret_close`: it is likely what was meant. */
+const char *opt_nearest(const char *name, size_t len, unsigned commands,
+                        bool *ret_close);
 
 /* The name of five letters or more whose variable is one edit away from
  * "AGENT_" `name`, or NULL. "token" is such a name, too. */

@@ -3,13 +3,12 @@
 
 #include "agent/option_table.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* The field of struct options that a row writes to. */
 #define FIELD(o, row, type) ((type *)(void *)((char *)(o) + (row)->at))
@@ -51,9 +50,8 @@ int opt_fault_later(const struct opt_value *v, struct err *e)
     return opt_fault(v, e, "not in this version (agent " AGENT_VERSION ")");
 }
 
-/* A whole number in [min, max]; false where it is none. */
-static bool read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
-                      uint64_t *ret)
+bool opt_read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
+                   uint64_t *ret)
 {
     uint64_t v = 0;
 
@@ -68,11 +66,22 @@ static bool read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
     return v >= min && v <= max;
 }
 
+/* 1 for yes, 0 for no, -1 for neither; in any case, as YAML has them. */
+static int yes_or_no(const char *s)
+{
+    static const char *const words[] = {"0", "1", "false", "true", "no", "yes",
+                                        "off", "on"};
+
+    for (int i = 0; i < 8; i++)
+        if (strcasecmp(s, words[i]) == 0)
+            return i % 2;
+    return -1;
+}
+
 static int flag_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
-    static const char *const yes[] = {"1", "true", "yes", "on"};
-    static const char *const no[] = {"0", "false", "no", "off"};
+    int yes;
 
     if (!v->text) {
         *FIELD(o, v->row, bool) = true;
@@ -80,13 +89,11 @@ static int flag_read(const struct opt_value *v, struct options *o,
     }
     if (!v->is_variable)
         return opt_fault(v, e, "it takes no value");
-    for (unsigned i = 0; i < 4; i++) {
-        if (strcmp(v->text, yes[i]) != 0 && strcmp(v->text, no[i]) != 0)
-            continue;
-        *FIELD(o, v->row, bool) = strcmp(v->text, yes[i]) == 0;
-        return 0;
-    }
-    return opt_fault(v, e, "use 1 or 0");
+    yes = yes_or_no(v->text);
+    if (yes < 0)
+        return opt_fault(v, e, "use 1 or 0");
+    *FIELD(o, v->row, bool) = yes;
+    return 0;
 }
 
 static void flag_print(const struct opt_row *row, const struct options *o,
@@ -99,6 +106,7 @@ static int count_read(const struct opt_value *v, struct options *o,
                       struct err *e)
 {
     uint64_t n = 0;
+    int yes;
 
     if (!v->text) {
         ++*FIELD(o, v->row, unsigned);
@@ -106,7 +114,10 @@ static int count_read(const struct opt_value *v, struct options *o,
     }
     if (!v->is_variable)
         return opt_fault(v, e, "it takes no value; repeat it");
-    if (!read_uint(v->text, strlen(v->text), 0, 9, &n))
+    yes = yes_or_no(v->text);
+    if (yes >= 0)
+        n = (uint64_t)yes;
+    else if (!opt_read_uint(v->text, strlen(v->text), 0, 9, &n))
         return opt_fault(v, e, "use a number from 0 to 9");
     *FIELD(o, v->row, unsigned) = (unsigned)n;
     return 0;
@@ -123,122 +134,11 @@ static int number_read(const struct opt_value *v, struct options *o,
 {
     uint64_t n = 0;
 
-    if (!read_uint(v->text, strlen(v->text), v->row->min, v->row->max, &n))
+    if (!opt_read_uint(v->text, strlen(v->text), v->row->min, v->row->max, &n))
         return opt_fault(v, e, "use a whole number from %" PRIu64 " to %"
                          PRIu64, v->row->min, v->row->max);
     *FIELD(o, v->row, unsigned) = (unsigned)n;
     return 0;
-}
-
-/* "500ms", "10s", "5m", "2h", "1.5s"; a bare number is seconds. */
-static bool read_duration(const char *s, size_t len, uint64_t *ret_ms)
-{
-    static const struct {
-        const char *unit;
-        uint64_t ms;
-    } units[] = {{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000},
-                 {"", 1000}};
-    size_t whole = 0, frac;
-    uint64_t v = 0, f = 0, scale = 1;
-
-    while (whole < len && s[whole] >= '0' && s[whole] <= '9')
-        whole++;
-    if (!read_uint(s, whole, 0, UINT32_MAX, &v))
-        return false;
-    frac = whole;
-    if (frac < len && s[frac] == '.') {
-        for (frac++; frac < len && s[frac] >= '0' && s[frac] <= '9'; frac++) {
-            if (scale == 1000000)
-                return false;
-            f = f * 10 + (uint64_t)(s[frac] - '0');
-            scale *= 10;
-        }
-        if (scale == 1)
-            return false;
-    }
-    for (unsigned i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strlen(units[i].unit) == len - frac &&
-            memcmp(units[i].unit, s + frac, len - frac) == 0) {
-            *ret_ms = v * units[i].ms + f * units[i].ms / scale;
-            return true;
-        }
-    return false;
-}
-
-bool opt_read_duration(const char *s, uint64_t *ret_ms)
-{
-    return read_duration(s, strlen(s), ret_ms);
-}
-
-#define DURATION_FORM "a duration is a number and ms, s, m or h: 500ms, 10s, 5m"
-
-static int duration_check(const struct opt_value *v, uint64_t ms,
-                          struct err *e)
-{
-    char low[64], high[64];
-    struct text a, b;
-
-    if (ms >= v->row->min && ms <= v->row->max)
-        return 0;
-    text_init(&a, low, sizeof low);
-    text_init(&b, high, sizeof high);
-    text_add_duration(&a, v->row->min);
-    text_add_duration(&b, v->row->max);
-    return opt_fault(v, e, "it must be from %s to %s", low, high);
-}
-
-static int duration_read(const struct opt_value *v, struct options *o,
-                         struct err *e)
-{
-    uint64_t ms = 0;
-
-    if (!read_duration(v->text, strlen(v->text), &ms))
-        return opt_fault(v, e, DURATION_FORM);
-    *FIELD(o, v->row, uint64_t) = ms;
-    return duration_check(v, ms, e);
-}
-
-static void add_ms(struct text *t, uint64_t ms)
-{
-    if (ms % 3600000 == 0 && ms > 0)
-        text_add(t, "%" PRIu64 "h", ms / 3600000);
-    else if (ms % 60000 == 0 && ms > 0)
-        text_add(t, "%" PRIu64 "m", ms / 60000);
-    else if (ms % 1000 == 0)
-        text_add(t, "%" PRIu64 "s", ms / 1000);
-    else
-        text_add(t, "%" PRIu64 "ms", ms);
-}
-
-static void duration_print(const struct opt_row *row, const struct options *o,
-                           struct text *t)
-{
-    add_ms(t, *CONST_FIELD(o, row, uint64_t));
-}
-
-static int backoff_read(const struct opt_value *v, struct options *o,
-                        struct err *e)
-{
-    const char *colon = strchr(v->text, ':');
-    uint64_t low = 0, high = 0;
-
-    if (!colon || !read_duration(v->text, (size_t)(colon - v->text), &low) ||
-        !read_duration(colon + 1, strlen(colon + 1), &high))
-        return opt_fault(v, e, "use MIN:MAX; " DURATION_FORM);
-    if (low > high)
-        return opt_fault(v, e, "MIN is more than MAX");
-    o->backoff_min_ms = low;
-    o->backoff_max_ms = high;
-    return duration_check(v, high, e);
-}
-
-static void backoff_print(const struct opt_row *row, const struct options *o,
-                          struct text *t)
-{
-    (void)row;
-    add_ms(t, o->backoff_min_ms);
-    text_add(t, ":");
-    add_ms(t, o->backoff_max_ms);
 }
 
 static int port_read(const struct opt_value *v, struct options *o,
@@ -250,7 +150,7 @@ static int port_read(const struct opt_value *v, struct options *o,
         return opt_fault(v, e, "this is a Kubernetes service link, no port: "
                          "a Service of that name is in the namespace; rename "
                          "it, or set enableServiceLinks: false");
-    if (!read_uint(v->text, strlen(v->text), 1, 65535, &n))
+    if (!opt_read_uint(v->text, strlen(v->text), 1, 65535, &n))
         return opt_fault(v, e, "a port is a number from 1 to 65535");
     *FIELD(o, v->row, unsigned) = (unsigned)n;
     if (v->row->given_at)
@@ -291,8 +191,12 @@ static void string_print(const struct opt_row *row, const struct options *o,
 static int host_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
-    if (strpbrk(v->text, " \t/"))
-        return opt_fault(v, e, "use a host name or an address, without port");
+    const char *colon = strchr(v->text, ':');
+    bool has_port = colon && !strchr(colon + 1, ':'); /* No IPv6 address. */
+
+    if (has_port || strpbrk(v->text, " \t/[]"))
+        return opt_fault(v, e, "use a host name or an address, without a port "
+                         "and brackets; see --master-port, --barrier-port");
     return word_read(v, o, e);
 }
 
@@ -390,8 +294,6 @@ static void later_print(const struct opt_row *row, const struct options *o,
 TYPE(flag, "flag", NULL, flag_read, flag_print);
 TYPE(count, "count", NULL, count_read, uint_print);
 TYPE(number, "number", "N", number_read, uint_print);
-TYPE(duration, "duration", "T", duration_read, duration_print);
-TYPE(backoff, "range of durations", "MIN:MAX", backoff_read, backoff_print);
 TYPE(port, "port", "PORT", port_read, uint_print);
 TYPE(word, "word", "WORD", word_read, string_print);
 TYPE(host, "host", "HOST", host_read, string_print);

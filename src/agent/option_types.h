@@ -49,6 +49,10 @@ int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
 /* Fail: the option, or this value of it, is a promise of a later version. */
 int opt_fault_later(const struct opt_value *v, struct err *e);
 
+/* A whole number in [min, max]; false where it is none. */
+bool opt_read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
+                   uint64_t *ret);
+
 /* A duration as of opt_type_duration. */
 bool opt_read_duration(const char *s, uint64_t *ret_ms);
 

@@ -6,10 +6,13 @@
 
 #include <string.h>
 
+/* Where a row's value is from; a later one here wins. */
+enum origin { BY_DEFAULT, BY_ALIAS_VARIABLE, BY_VARIABLE, BY_WORD };
+
 struct reader {
     struct options *o;
     const struct opt_command *command;
-    bool seen[OPT_MAX_ROWS]; /* Rows given on the command line. */
+    enum origin from[OPT_MAX_ROWS];
     bool help, version;
     int argc;
     char **argv;
@@ -23,17 +26,43 @@ static unsigned row_index(const struct opt_row *row)
     return (unsigned)(row - opt_rows(&n));
 }
 
-static int unknown(struct reader *r, const char *word, size_t len)
+/* `name` is the word without its dashes. */
+static int unknown(struct reader *r, const char *word, size_t len,
+                   const char *name)
 {
     char shown[OPT_SHOWN_MAX];
-    const char *near = opt_nearest(word + 2, len - 2, r->command->bit);
+    bool close;
+    const char *near = opt_nearest(name, len - (size_t)(name - word),
+                                   r->command->bit, &close);
 
     (void)opt_shown(shown, word, len);
-    if (near)
-        return err_set(r->e, ERR_USAGE, "%s: no such option; did you mean "
-                       "--%s?", shown, near);
-    return err_set(r->e, ERR_USAGE, "%s: no such option; see agent --help",
-                   shown);
+    if (!near || len < (size_t)(name - word) + 2)
+        return err_set(r->e, ERR_USAGE, "%s: no such option; see agent --help",
+                       shown);
+    return err_set(r->e, ERR_USAGE,
+                   close ? "%s: no such option; did you mean --%s?"
+                         : "%s: no such option; the nearest is --%s, see agent "
+                           "--help", shown, near);
+}
+
+/* The word after an option is its value, unless it looks like an option: then
+ * the value was most likely forgotten. */
+static int next_word(struct reader *r, struct opt_value *v, int *i)
+{
+    char shown[OPT_SHOWN_MAX];
+    const char *arg = opt_arg(v->row);
+    const char *word = *i < r->argc ? r->argv[*i] : NULL;
+
+    if (!word)
+        return opt_fault(v, r->e, "it needs a value: %s", arg);
+    if (word[0] == '-' && word[1] == '-')
+        return opt_fault(v, r->e, "it needs a value, %s, and %s follows (a "
+                         "value that begins with -- is given as --%s=VALUE)",
+                         arg, opt_shown(shown, word, strlen(word)),
+                         v->row->name);
+    v->text = word;
+    ++*i;
+    return 0;
 }
 
 static int take(struct reader *r, const struct opt_row *row,
@@ -44,7 +73,7 @@ static int take(struct reader *r, const struct opt_row *row,
                          r->command->word);
     if (row->later)
         return opt_fault_later(v, r->e);
-    r->seen[row_index(row)] = true;
+    r->from[row_index(row)] = BY_WORD;
     if (strcmp(row->name, "help") == 0)
         r->help = true;
     if (strcmp(row->name, "version") == 0) {
@@ -66,14 +95,12 @@ static int long_option(struct reader *r, int *i)
 
     ++*i;
     if (!row)
-        return unknown(r, word, len);
+        return unknown(r, word, len, word + 2);
     if (eq)
         v.text = eq + 1;
-    if (!eq && row->type->arg && !row->type->is_optional && !row->later) {
-        if (*i >= r->argc)
-            return opt_fault(&v, r->e, "it needs a value: %s", opt_arg(row));
-        v.text = r->argv[(*i)++];
-    }
+    else if (row->type->arg && !row->type->is_optional && !row->later &&
+             (row->commands & r->command->bit) && next_word(r, &v, i) != 0)
+        return -ERR_USAGE;
     return take(r, row, &v);
 }
 
@@ -92,14 +119,12 @@ static int short_options(struct reader *r, int *i)
 
         name[1] = *s;
         if (!row)
-            return err_set(r->e, ERR_USAGE, "%.40s: no such option; see agent "
-                           "--help", word);
+            return unknown(r, word, strcspn(word, "="), word + 1);
         if (has_value && s[1])
             v.text = s + 1;
-        else if (has_value && *i < r->argc)
-            v.text = r->argv[(*i)++];
-        else if (has_value)
-            return opt_fault(&v, r->e, "it needs a value: %s", opt_arg(row));
+        else if (has_value && (row->commands & r->command->bit) &&
+                 next_word(r, &v, i) != 0)
+            return -ERR_USAGE;
         e = take(r, row, &v);
         if (e != 0 || has_value)
             return e;
@@ -155,10 +180,14 @@ static int read_variable(struct reader *r, const char *entry)
         return 0;
     row = opt_find_variable(entry + 6, len - 6, &alias);
     if (row) {
+        enum origin from = alias ? BY_ALIAS_VARIABLE : BY_VARIABLE;
+
         v.row = row;
         v.text = eq + 1;
-        if (!(row->commands & r->command->bit) || r->seen[row_index(row)])
+        if (!(row->commands & r->command->bit) ||
+            r->from[row_index(row)] >= from)
             return 0;
+        r->from[row_index(row)] = from;
         return row->later ? opt_fault_later(&v, r->e)
                           : row->type->read(&v, r->o, r->e);
     }
@@ -222,7 +251,9 @@ static int check(struct reader *r)
                        "n-th source belongs to the n-th data set",
                        o->n_sources, o->n_datasets);
     if (c->command == CMD_RUN) {
-        if (o->stage && o->n_datasets == 0)
+        /* A variable may be the image's, for when there is a data set. */
+        if (o->n_datasets == 0 &&
+            r->from[row_index(opt_find("stage", 5))] == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
                            "there is nothing to stage", o->stage);
         return check_run(r);
@@ -233,7 +264,11 @@ static int check(struct reader *r)
                                                 : "too many words",
                        c->word, c->usage);
     if (c->command == CMD_STAGE && (o->n_datasets != 1 || !o->stage))
-        return err_set(r->e, ERR_USAGE, "use: agent %s %s", c->word, c->usage);
+        return err_set(r->e, ERR_USAGE, "%s; use: agent %s %s",
+                       o->n_datasets > 1    ? "one --dataset at a time"
+                       : o->n_datasets == 0 ? "--dataset is missing"
+                                            : "--stage is missing",
+                       c->word, c->usage);
     return 0;
 }
 
@@ -280,8 +315,7 @@ static int read_all(struct reader *r, int first, char *const *envp)
     return e ? e : check(r);
 }
 
-/* What was left open gets its default: the defaults are read into a copy of
- * nothing first, so only pointers tell "not given". */
+/* What was left open, and had to tell so until now, gets its default. */
 static void fill(struct options *o)
 {
     if (!o->master_addr)

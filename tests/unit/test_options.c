@@ -1,6 +1,8 @@
 /* options: command lines and environments, and what is read or said. */
 #include "agent/options.h"
 
+#include "agent/option_table.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,6 +87,13 @@ static void test_spelling(void **state)
     assert_int_equal(o.command, CMD_RUN);
     good("agent -qqv c", NULL);
     assert_true(o.quiet == 2 && o.verbose == 1);
+    good("agent --no_restart-on 2 --job-id=--odd c", NULL);
+    assert_string_equal(o.job_id, "--odd"); /* With "=" it may be anything. */
+    good("agent --node-rank 0 --job-id - c", NULL);
+    assert_string_equal(o.job_id, "-");
+    good("agent -v stage --dataset m", NULL);
+    assert_int_equal(o.command, CMD_RUN); /* Commands are first words. */
+    assert_string_equal(o.args[0], "stage");
 }
 
 static void test_values(void **state)
@@ -114,6 +123,10 @@ static void test_values(void **state)
     assert_string_equal(o.datasets[1], "c");
     good("agent --master-port 1234 c", NULL);
     assert_true(o.master_port_given);
+    good("agent --master-addr fe80::1 c", NULL);
+    assert_string_equal(o.master_addr, "fe80::1");
+    good("agent --master-addr 127.0.0.1 --nnodes 2 --node-rank 1 c", NULL);
+    assert_int_equal(o.node_rank, 1); /* Two agents on a laptop. */
 }
 
 static void test_environment(void **state)
@@ -128,6 +141,29 @@ static void test_environment(void **state)
     good("agent c", "AGENT_REVERIFY=yes AGENT_DATASET=a,b AGENT_SOURCE=x,y");
     assert_true(o.reverify && o.n_datasets == 2 && o.n_sources == 2);
     assert_string_equal(o.sources[1], "y");
+    good("agent c", "AGENT_REVERIFY=True AGENT_VERBOSE=2 AGENT_QUIET=on");
+    assert_true(o.reverify && o.verbose == 2 && o.quiet == 1);
+    good("agent -v c", "AGENT_VERBOSE=2");
+    assert_int_equal(o.verbose, 1);
+    good("agent c", "AGENT_REVERIFY=off");
+    assert_false(o.reverify);
+    /* A name wins over its alias, whatever their order. */
+    good("agent c", "AGENT_NPROC=3 AGENT_NPROC_PER_NODE=2");
+    assert_int_equal(o.nproc, 3);
+    good("agent c", "AGENT_NPROC_PER_NODE=2 AGENT_NPROC=3");
+    assert_int_equal(o.nproc, 3);
+    /* The image may have a stage for jobs that have data. */
+    good("agent c", "AGENT_STAGE=/scratch");
+    assert_string_equal(o.stage, "/scratch");
+    /* What the command line says is not asked of the environment. */
+    good("agent --master-port 1 c", "AGENT_MASTER_PORT=tcp://10.0.0.1:1");
+    assert_int_equal(o.master_port, 1);
+    good("agent verify m", "AGENT_NPROC=x AGENT_LOG_DIR=/x");
+    good("agent --help", "AGENT_NPROC=x");
+    good("agent fetch x", "AGENT_NPROC=x");
+    /* Near a name of four letters, in lower case, or with no variable. */
+    good("agent c", "AGENT_ROLES=1 AGENT_HTTPS=1 AGENT_grace=1 AGENT_Grace=1 "
+         "AGENT_VERSIONS=1 AGENT_HELP=1 AGENT_NAME=n AGENT_OUTPUT=o");
     /* Service links and agent's own variables are no options. */
     good("agent c", "AGENT_PORT=tcp://10.0.0.1:80 AGENT_SERVICE_HOST=10.0.0.1 "
          "AGENT_PORT_29400_TCP=x AGENT_STAGE_PORT=1 AGENT_COOKIE=1 "
@@ -165,6 +201,30 @@ static const struct {
     {"agent --nprocs 4 c", NULL, "--nprocs: no such option; did you mean "
                                  "--nproc?"},
     {"agent --max-restart 4 c", NULL, "did you mean --max-restarts?"},
+    {"agent --max-r 4 c", NULL, "did you mean --max-restarts?"},
+    {"agent --restarts 4 c", NULL, "did you mean --max-restarts?"},
+    {"agent --gracE=3 c", NULL, "--gracE: no such option; did you mean "
+                                "--grace?"},
+    {"agent --nnode_rank 4 c", NULL, "did you mean --node-rank?"},
+    {"agent --rgace 4 c", NULL, "did you mean --grace?"},
+    {"agent --workers 4 c", NULL, "--workers: no such option; the nearest is "
+                                  "--"},
+    {"agent -nproc 4 c", NULL, "-nproc: no such option; did you mean --nproc?"},
+    {"agent -\033[31m c", NULL, "-?[31m: no such option"},
+    {"agent --=3 c", NULL, "--: no such option; see agent --help"},
+    {"agent --dataset --stage /x c", NULL,
+     "--dataset: it needs a value, MANIFEST, and --stage follows"},
+    {"agent --grace -- c", NULL, "--grace: it needs a value"},
+    {"agent verify a --nproc", NULL, "--nproc: not an option of"},
+    {"agent -o x c", NULL, "-o: not an option of 'agent run'"},
+    {"agent manifest d -o", NULL, "-o: it needs a value: FILE"},
+    {"agent --version=1", NULL, "--version=1: it takes no value"},
+    {"agent --help=html", NULL, "use one of: text, man"},
+    {"agent -- ", NULL, "no command to run"},
+    {"agent run", NULL, "no command to run"},
+    {"agent --master-addr host:29500 c", NULL, "without a port"},
+    {"agent --master-addr [::1] c", NULL, "without a port"},
+    {"agent --master-addr http://host c", NULL, "without a port"},
     {"agent --nproc 0 c", NULL, "--nproc=0: use a number from 1 to 1024"},
     {"agent --nproc 1025 c", NULL, "use a number from 1 to 1024"},
     {"agent --nproc", NULL, "--nproc: it needs a value"},
@@ -191,6 +251,11 @@ static const struct {
     {"agent c", "AGENT_GRCAE=3s", "AGENT_GRCAE: no such variable; did you mean "
                                   "AGENT_GRACE?"},
     {"agent c", "AGENT_GRACE=x", "AGENT_GRACE=x: a duration is"},
+    {"agent c", "AGENT_REVERIFY=maybe", "AGENT_REVERIFY=maybe: use 1 or 0"},
+    {"agent c", "AGENT_VERBOSE=10", "from 0 to 9"},
+    {"agent c", "AGENT_DATASET=a,,b", "AGENT_DATASET=a,,b: it must not be"},
+    {"agent c", "AGENT_NPROC_PER_NODES=1", "AGENT_NPROC_PER_NODE?"},
+    {"agent c", "AGENT_SOURCE=a", "1 --source but 0 --dataset"},
     {"agent c", "AGENT_SOURCES=x", "did you mean AGENT_SOURCE?"},
     {"agent --source a c", NULL, "1 --source but 0 --dataset"},
     {"agent --stage s c", NULL, "without --dataset"},
@@ -200,7 +265,11 @@ static const struct {
     {"agent verify", NULL, "use: agent verify MANIFEST [DIR]"},
     {"agent verify a b c", NULL, "too many words"},
     {"agent verify a --nproc 2", NULL, "not an option of 'agent verify'"},
-    {"agent stage --dataset m", NULL, "use: agent stage"},
+    {"agent stage --dataset m", NULL, "--stage is missing; use: agent stage"},
+    {"agent stage --stage s", NULL, "--dataset is missing; use: agent stage"},
+    {"agent stage --dataset a --dataset b --stage s", NULL,
+     "one --dataset at a time"},
+    {"agent stage w --dataset a --stage s", NULL, "too many words"},
     {"agent manifest d --name a/b", NULL, "one path component"},
     {"agent -x c", NULL, "-x: no such option"},
     {"agent --log-prefix a\nb c", NULL, "control characters"},
@@ -223,16 +292,110 @@ static void test_faults(void **state)
 static void test_variables(void **state)
 {
     static const char *const ours[] = {"AGENT_NPROC", "AGENT_NPROC_PER_NODE",
-                                       "AGENT_LOG_DIR", "AGENT_TOKEN"};
+                                       "AGENT_LOG_DIR", "AGENT_TOKEN",
+                                       "AGENT_VERBOSE"};
     static const char *const others[] = {"AGENT_PORT", "AGENT_COOKIE", "AGENT_",
-                                         "NPROC", "AGENT_nproc",
-                                         "AGENT_DATASET_DIR"};
+                                         "NPROC", "AGENT_nproc", "AGENT_NAME",
+                                         "AGENT_DATASET_DIR", "AGENT_VERSION"};
 
     (void)state;
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < sizeof ours / sizeof ours[0]; i++)
         assert_true(options_is_variable(ours[i], strlen(ours[i])));
-    for (unsigned i = 0; i < 6; i++)
+    for (unsigned i = 0; i < sizeof others / sizeof others[0]; i++)
         assert_false(options_is_variable(others[i], strlen(others[i])));
+}
+
+/* What a default reads as is what it says, and reads as the same again. */
+static void test_print(void **state)
+{
+    static const struct {
+        const char *line, *row, *print;
+    } cases[] = {
+        {"--nproc=8", "nproc", "8"},        {"--nproc=gpu", "nproc", "gpu"},
+        {"--nnodes=2:5", "nnodes", "2:5"},  {"--grace=90s", "grace", "90s"},
+        {"--grace=120", "grace", "2m"},     {"--grace=1.5s", "grace", "1500ms"},
+        {"--no-restart-on=77,2", "no-restart-on", "2,77"},
+        {"--restart-backoff=0:1h", "restart-backoff", "0s:1h"},
+        {"--node-rank=auto", "node-rank", "auto"},
+        {"--reverify", "reverify", "1"},    {"-vv", "verbose", "2"},
+        {"--restart-policy=exit-code", "restart-policy", "exit-code"},
+    };
+    unsigned n;
+    const struct opt_row *rows = opt_rows(&n);
+    char line[256], buf[256];
+    struct text t;
+
+    (void)state;
+    good("agent c", NULL);
+    for (unsigned i = 0; i < n; i++) {
+        text_init(&t, buf, sizeof buf);
+        rows[i].type->print(&rows[i], &o, &t);
+        if (rows[i].initial)
+            assert_string_equal(buf, rows[i].initial);
+    }
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct opt_row *row = opt_find(cases[i].row,
+                                             strlen(cases[i].row));
+
+        (void)snprintf(line, sizeof line, "agent %s c", cases[i].line);
+        good(line, NULL);
+        text_init(&t, buf, sizeof buf);
+        row->type->print(row, &o, &t);
+        assert_string_equal(buf, cases[i].print);
+    }
+}
+
+/* Names are found by one rule, so no two may be the same or too long. */
+static void test_table(void **state)
+{
+    unsigned n;
+    const struct opt_row *rows = opt_rows(&n);
+
+    (void)state;
+    assert_true(n <= OPT_MAX_ROWS);
+    for (unsigned i = 0; i < n; i++) {
+        const struct opt_row *r = &rows[i];
+
+        assert_true(strlen(r->name) < OPT_NAME_MAX && r->help && r->commands);
+        assert_ptr_equal(opt_find(r->name, strlen(r->name)), r);
+        if (r->alias)
+            assert_ptr_equal(opt_find(r->alias, strlen(r->alias)), r);
+        if (r->letter)
+            assert_ptr_equal(opt_find_letter(r->letter), r);
+        if (!r->later && !r->initial && !r->none)
+            fail_msg("%s: what is it where it is not given?", r->name);
+    }
+}
+
+/* Bytes of any kind, as one word and as one variable. */
+static void test_random_bytes(void **state)
+{
+    uint64_t r = 4101842887655102017u;
+    char word[40], var[40], name[] = "agent";
+
+    (void)state;
+    for (unsigned i = 0; i < 15000; i++) {
+        char *argv[] = {name, word, NULL}, *envp[] = {var, NULL};
+        size_t len;
+
+        memcpy(word, "--------", 8);
+        memcpy(var, "AGENT_", 6);
+        for (unsigned k = 0; k < sizeof word; k++) {
+            r ^= r << 13, r ^= r >> 7, r ^= r << 17;
+            if (k >= r % 3)
+                word[k] = (char)(r >> 8);
+            if (k >= 6)
+                var[k] = (char)(r >> (r & 8 ? 16 : 57));
+        }
+        word[r % sizeof word] = var[r % sizeof var] = '\0';
+        word[sizeof word - 1] = var[sizeof var - 1] = '\0';
+        if (options_read(&o, 2, argv, envp, &e) == 0)
+            continue;
+        assert_true(e.code == ERR_USAGE && e.text[0]);
+        len = strlen(e.text);
+        assert_int_equal(text_make_utf8(e.text, len), len);
+        assert_null(strpbrk(e.text, "\033\r\n"));
+    }
 }
 
 /* Whatever the words are, it answers; a fault has a text. */
@@ -273,7 +436,10 @@ int main(void)
         cmocka_unit_test(test_tools),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_random_words),
+        cmocka_unit_test(test_random_bytes),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
