@@ -1,5 +1,5 @@
 /* help: see help.h. The text view and the views for programs; the manual page
- * is in help_man.c. */
+ * is in help_man.c, completions are in help_complete.c. */
 #include "agent/help.h"
 
 #include "agent/help_parts.h"
@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-/* "-o, --output FILE" of a row. */
 void help_option(struct text *t, const struct opt_row *row)
 {
     const char *arg = opt_arg(row);
@@ -21,6 +20,44 @@ void help_option(struct text *t, const struct opt_row *row)
         text_add(t, " %s", arg);
 }
 
+#define HELP_COLUMN 30
+#define HELP_WIDTH 80
+
+/* Length of the first word, its leading blank included. What is in brackets
+ * stays in one piece. */
+static size_t piece_len(const char *s)
+{
+    size_t n = 0;
+    int depth = 0;
+
+    do {
+        depth += (s[n] == '[') - (s[n] == ']');
+        n++;
+    } while (s[n] && (s[n] != ' ' || depth > 0));
+    return n;
+}
+
+/* `words` in lines of HELP_WIDTH, where the cursor is at `column`; further
+ * lines begin at `indent`. */
+static void print_wrapped(FILE *out, size_t column, int indent,
+                          const char *words)
+{
+    while (*words) {
+        size_t len = piece_len(words);
+
+        if (column + len > HELP_WIDTH) {
+            fprintf(out, "\n%*s", indent, "");
+            column = (size_t)indent;
+            if (*words == ' ')
+                words++, len--;
+        }
+        fprintf(out, "%.*s", (int)len, words);
+        column += len;
+        words += len;
+    }
+    fprintf(out, "\n");
+}
+
 static void print_rows(FILE *out, unsigned of, enum opt_group group)
 {
     unsigned n;
@@ -29,7 +66,7 @@ static void print_rows(FILE *out, unsigned of, enum opt_group group)
 
     for (unsigned i = 0; i < n; i++) {
         const char *initial = rows[i].initial ? rows[i].initial : rows[i].none;
-        char left[64];
+        char left[64], right[256];
         struct text t;
 
         if (rows[i].later || rows[i].group != group ||
@@ -40,10 +77,12 @@ static void print_rows(FILE *out, unsigned of, enum opt_group group)
         titled = true;
         text_init(&t, left, sizeof left);
         help_option(&t, &rows[i]);
-        fprintf(out, "  %-27s %s", left, rows[i].help);
+        fprintf(out, "  %-*s ", HELP_COLUMN - 3, left);
+        text_init(&t, right, sizeof right);
+        text_add(&t, "%s", rows[i].help);
         if (initial && *initial)
-            fprintf(out, " [%s]", initial);
-        fprintf(out, "\n");
+            text_add(&t, " [%s]", initial);
+        print_wrapped(out, HELP_COLUMN, HELP_COLUMN, right);
     }
 }
 
@@ -53,7 +92,11 @@ static void print_text(FILE *out, const struct opt_command *of)
     const struct opt_command *c = opt_commands(&n);
 
     if (of->command != CMD_RUN) {
-        fprintf(out, "usage: agent %s %s\n%s\n", of->word, of->usage, of->help);
+        size_t column = strlen("usage: agent  ") + strlen(of->word);
+
+        fprintf(out, "usage: agent %s ", of->word);
+        print_wrapped(out, column, (int)column, of->usage);
+        fprintf(out, "%s\n", of->help);
     } else {
         fprintf(out, "usage: agent [run] %s\n"
                      "An init and supervisor for the pods of a distributed "
@@ -135,93 +178,6 @@ static void print_json(FILE *out)
     fprintf(out, "\n]\n");
 }
 
-static void print_options_of(FILE *out, unsigned of)
-{
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
-
-    for (unsigned i = 0; i < n; i++)
-        if (!rows[i].later && (rows[i].commands & of))
-            fprintf(out, " --%s", rows[i].name);
-}
-
-/* After an option with words of its own, those; after a path option, files;
- * after a dash, the command's options. */
-static void print_bash(FILE *out)
-{
-    unsigned n, n_rows;
-    const struct opt_command *c = opt_commands(&n);
-    const struct opt_row *rows = opt_rows(&n_rows);
-
-    fprintf(out, "# bash completion for agent: made by agent --help=bash\n"
-                 "_agent()\n{\n"
-                 "    local cur=${COMP_WORDS[COMP_CWORD]} words=\n"
-                 "    case ${COMP_WORDS[COMP_CWORD-1]} in\n");
-    for (unsigned i = 0; i < n_rows; i++) {
-        const char *const *w = rows[i].type->words;
-
-        if (rows[i].later || !w || rows[i].type->is_optional)
-            continue;
-        fprintf(out, "    --%s) words='", rows[i].name);
-        for (; *w; w++)
-            fprintf(out, "%s ", *w);
-        fprintf(out, "' ;;\n");
-    }
-    fprintf(out, "    esac\n    if [ -z \"$words\" ]; then\n"
-                 "        case $COMP_CWORD:${COMP_WORDS[1]} in\n");
-    for (unsigned i = 0; i < n; i++)
-        if (c[i].kind == OPT_OWN && c[i].command != CMD_RUN) {
-            fprintf(out, "        *:%s) words='", c[i].word);
-            print_options_of(out, c[i].bit);
-            fprintf(out, "' ;;\n");
-        }
-    fprintf(out, "        1:-*|*) words='");
-    print_options_of(out, OPT_RUN);
-    fprintf(out, "'\n            [ $COMP_CWORD -ne 1 ] || words=\"$words");
-    for (unsigned i = 0; i < n; i++)
-        if (c[i].kind != OPT_LATER)
-            fprintf(out, " %s", c[i].word);
-    fprintf(out, "\" ;;\n        esac\n    fi\n"
-                 "    COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n"
-                 "}\ncomplete -o default -F _agent agent\n");
-}
-
-static void print_zsh(FILE *out)
-{
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
-
-    fprintf(out, "#compdef agent\n"
-                 "# zsh completion for agent: made by agent --help=zsh\n"
-                 "_arguments -S \\\n");
-    for (unsigned i = 0; i < n; i++) {
-        const struct opt_row *r = &rows[i];
-        const char *const *w = r->type->words;
-
-        if (r->later)
-            continue;
-        fprintf(out, "  '--%s%s[", r->name, r->type->is_optional ? "=-"
-                     : opt_arg(r) ? "=" : "");
-        for (const char *s = r->help; *s; s++) {
-            if (strchr("[]:\\", *s))
-                (void)fputc('\\', out);
-            (void)fputc(*s, out);
-        }
-        fprintf(out, "]");
-        if (opt_arg(r) && w) {
-            fprintf(out, ":%s:(", r->name);
-            for (; *w; w++)
-                fprintf(out, "%s ", *w);
-            fprintf(out, ")");
-        } else if (opt_arg(r)) {
-            fprintf(out, ":%s:%s", r->name,
-                    strstr(r->type->name, "path") ? "_files" : " ");
-        }
-        fprintf(out, "' \\\n");
-    }
-    fprintf(out, "  '*:: :_normal'\n");
-}
-
 int help_write(FILE *out, const char *view, struct err *e)
 {
     const struct opt_command *c = opt_find_command(view);
@@ -233,9 +189,9 @@ int help_write(FILE *out, const char *view, struct err *e)
     else if (strcmp(view, "man") == 0)
         help_man(out);
     else if (strcmp(view, "bash") == 0)
-        print_bash(out);
+        help_bash(out);
     else if (strcmp(view, "zsh") == 0)
-        print_zsh(out);
+        help_zsh(out);
     else if (strcmp(view, "env") == 0)
         print_env(out);
     else if (strcmp(view, "json") == 0)

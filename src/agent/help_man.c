@@ -6,24 +6,43 @@
 
 #include <string.h>
 
-/* A sentence as mdoc text: no macro line, no lost backslash. */
+/* Sentences as mdoc text: each on a line of its own, no macro line, no lost
+ * backslash, and the dashes of an option are such that they can be copied. */
 static void man_text(FILE *out, const char *s)
 {
-    if (*s == '.' || *s == '\'')
-        fprintf(out, "\\&");
-    for (; *s; s++) {
+    bool starts = true, in_option = false;
+    char before = ' ';
+
+    for (; *s; before = *s++) {
+        if (starts && (*s == '.' || *s == '\''))
+            fprintf(out, "\\&");
+        starts = false;
+        if (*s == '-' && (before == ' ' || before == '['))
+            in_option = true;
+        else if (*s != '-' && (*s < 'a' || *s > 'z'))
+            in_option = false;
         if (*s == '\\')
             fprintf(out, "\\e");
+        else if (*s == '-' && in_option)
+            fprintf(out, "\\-");
         else
             (void)fputc(*s, out);
         if (*s == '.' && s[1] == ' ') {
-            s++; /* A new sentence begins a new line. */
+            s++;
+            starts = true;
             (void)fputc('\n', out);
-            if (s[1] == '.' || s[1] == '\'')
-                fprintf(out, "\\&");
         }
     }
     (void)fputc('\n', out);
+}
+
+/* A value as it is given, blanks and all. */
+static void man_value(FILE *out, const char *s)
+{
+    fprintf(out, ".Ql \"");
+    for (; *s; s++)
+        fprintf(out, *s == '\\' ? "\\e" : *s == '"' ? "\"\"" : "%c", *s);
+    fprintf(out, "\" .\n");
 }
 
 static void man_option(FILE *out, const struct opt_row *r)
@@ -34,7 +53,9 @@ static void man_option(FILE *out, const struct opt_row *r)
     if (r->letter)
         fprintf(out, "Fl %c , ", r->letter);
     fprintf(out, "Fl Fl %s", r->name);
-    if (opt_arg(r))
+    if (r->type->is_optional)
+        fprintf(out, " Ns Op = Ns Ar %s", opt_arg(r));
+    else if (opt_arg(r))
         fprintf(out, " Ar %s", opt_arg(r));
     fprintf(out, "\n");
     man_text(out, r->help);
@@ -42,12 +63,30 @@ static void man_option(FILE *out, const struct opt_row *r)
         man_text(out, r->more);
     if (r->alias)
         fprintf(out, "Also\n.Fl Fl %s .\n", r->alias);
-    if (r->initial || (r->none && *r->none)) {
-        fprintf(out, "Default: ");
-        man_text(out, r->initial ? r->initial : r->none);
+    if (r->initial) {
+        fprintf(out, "Default:\n");
+        man_value(out, r->initial);
+    } else if (r->none && *r->none) {
+        fprintf(out, "Default: %s.\n", r->none);
     }
     if (!r->no_variable)
         fprintf(out, "Variable:\n.Ev %s .\n", opt_variable(name, r->name));
+}
+
+static void man_later(FILE *out)
+{
+    unsigned n;
+    const struct opt_row *rows = opt_rows(&n);
+    const char *comma = "";
+
+    fprintf(out, ".Ss Not in this version\n"
+        "These are refused, on the command line and as variables:\n.");
+    for (unsigned i = 0; i < n; i++)
+        if (rows[i].later) {
+            fprintf(out, "%sFl Fl %s", comma, rows[i].name);
+            comma = " , ";
+        }
+    fprintf(out, " .\n");
 }
 
 static void man_options(FILE *out)
@@ -71,6 +110,7 @@ static void man_options(FILE *out)
                 man_option(out, &rows[i]);
         fprintf(out, ".El\n");
     }
+    man_later(out);
 }
 
 static void man_commands(FILE *out)
@@ -82,10 +122,9 @@ static void man_commands(FILE *out)
     for (unsigned i = 0; i < n; i++) {
         if (c[i].kind == OPT_LATER)
             continue;
-        fprintf(out, ".It Cm %s", c[i].word);
-        if (c[i].kind == OPT_OWN)
-            fprintf(out, " Ar %s", c[i].usage);
-        fprintf(out, "\n");
+        fprintf(out, ".It Cm %s%s", c[i].word,
+                c[i].kind == OPT_OWN ? " " : "");
+        man_text(out, c[i].kind == OPT_OWN ? c[i].usage : "");
         man_text(out, c[i].help);
     }
     fprintf(out, ".El\n"
@@ -105,16 +144,16 @@ static void man_status(FILE *out)
         "restarts are\nused up; or 128+signal of a stop from outside (TERM "
         "gives 143).\n");
     for (unsigned i = 0; i < n; i++) {
-        fprintf(out, ".It %d Pq %s", rows[i].status, rows[i].word);
-        fprintf(out, "%s\n", rows[i].retry ? " worth a retry" : "");
-        fprintf(out, "%c", rows[i].meaning[0] - 'a' + 'A');
-        man_text(out, rows[i].meaning + 1);
+        fprintf(out, ".It %d Pq %s%s\n", rows[i].status, rows[i].word,
+                rows[i].retry ? ", worth a retry" : "");
+        fprintf(out, "%c%s.\n", rows[i].meaning[0] - 'a' + 'A',
+                rows[i].meaning + 1);
     }
     fprintf(out, ".El\n");
 }
 
 static const char head[] =
-    ".Dd $Mdocdate$\n.Dt AGENT 1\n.Os\n"
+    ".Dd November 28, 2026\n.Dt AGENT 1\n.Os\n"
     ".Sh NAME\n.Nm agent\n"
     ".Nd init and supervisor for the pods of a distributed training\n"
     ".Sh SYNOPSIS\n"

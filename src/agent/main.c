@@ -105,7 +105,8 @@ static int dispatch(const struct options *o)
     case CMD_PROBE:
         return exec_tool("agent-probe", o);
     case CMD_VERSION:
-        return printf("agent %s\n", AGENT_VERSION) < 0 ? ERR_RESOURCE : 0;
+        (void)printf("agent %s\n", AGENT_VERSION);
+        return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
     case CMD_HELP:
         break;
     }
