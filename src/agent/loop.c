@@ -212,9 +212,11 @@ static const struct pod_out actions = {
 
 /* --- the network's events --- */
 
-static void net_open(void *ctx, uint32_t conn, const char *addr)
+static void net_open(void *ctx, uint32_t conn, const char *addr,
+                     const struct wire_addr *here)
 {
     pod_conn_open(&((struct loop *)ctx)->pod, loop_now(), conn, addr);
+    pod_conn_here(&((struct loop *)ctx)->pod, conn, here);
     loop_after(ctx);
 }
 
@@ -342,6 +344,7 @@ static int loop_open(struct loop *l, struct err *e)
     watch(l, &l->signals, l->signal_fd, on_signal);
     watch(l, &l->room, l->room_fd, on_room);
     out.ctx = l;
+    loop_mesh_actions(&out);
     plan_pod(l->plan, &cfg);
     pod_init(&l->pod, &cfg, &out, loop_now());
     l->said_rank = cfg.node_rank;

@@ -54,6 +54,7 @@ struct loop {
     struct bar_conn *bar_conns;
     struct bar_guest *bar_guests;
     struct peers *peers;
+    struct peer_mesh *mesh; /* NULL: not needed so far. */
 
     struct worker *workers; /* plan->nproc. */
     char *relay_bytes;      /* 2 * nproc blocks of RELAY_LINE_MAX. */
@@ -125,6 +126,9 @@ int loop_stage_new(struct loop *l, struct err *e);
 void loop_stage(struct loop *l);
 void loop_stage_kill(struct loop *l);
 bool loop_stage_died(struct loop *l, pid_t pid, int status);
+
+/* loop_mesh.c */
+void loop_mesh_actions(struct pod_out *out);
 
 /* loop_end.c */
 int loop_end(struct loop *l);

@@ -58,6 +58,20 @@ static const struct opt_row rows[] = {
              "How long the job waits for a lost pod."),
      .at = AT(rejoin_timeout_ms), .min = 100, .max = YEAR,
      .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "mesh", mesh, "ring",
+         "Whether pods reach each other is tested first."),
+     .more = "Once all have arrived, pods connect to each other both ways and "
+             "move 64 KiB: each to its neighbours (ring), or to all (full; at "
+             "most the 512 ranks on either side). It takes at most 10 s. A "
+             "pair that fails is a warning; where this option is given to "
+             "node rank 0 it is an error (200).",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "mesh-port", port, NULL,
+         "TCP port of this pod for that test."),
+     .at = AT(mesh_port), .none = "a free one",
+     .more = "A busy one is an error (202). It is closed before the workers "
+             "start.",
+     .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "job-id", word, "none",
              "Pods of different jobs never join; TORCHELASTIC_RUN_ID."),
      .at = AT(job_id), .min = 1, .max = OPT_JOB_ID_MAX, .arg = "ID",
@@ -168,7 +182,6 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER_FLAG("offline"), LATER("offline-allow"),
-    LATER("mesh"), LATER("mesh-port"),
     LATER("restart-scope"), LATER("same-failure-limit"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
     LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),

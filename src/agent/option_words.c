@@ -244,6 +244,27 @@ static void format_print(const struct opt_row *row, const struct options *o,
     text_add(t, "%s", format_words[o->format]);
 }
 
+static const char *const mesh_words[] = {"ring", "full", "off", NULL};
+
+static int mesh_read(const struct opt_value *v, struct options *o,
+                     struct err *e)
+{
+    int i = read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->mesh = (enum mesh_choice)i;
+    o->mesh_given = true;
+    return 0;
+}
+
+static void mesh_print(const struct opt_row *row, const struct options *o,
+                       struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", mesh_words[o->mesh]);
+}
+
 static const char *const view_words[] = {"text", "man", "bash", "zsh", "env",
                                          "json", NULL};
 
@@ -282,4 +303,5 @@ TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
 TYPE(log_format, "word", "FORMAT", log_format_words, false, log_format_read,
      log_format_print);
 TYPE(format, "word", "FORMAT", format_words, false, format_read, format_print);
+TYPE(mesh, "word", "ring|full|off", mesh_words, false, mesh_read, mesh_print);
 TYPE(view, "word", "VIEW", view_words, true, view_read, view_print);

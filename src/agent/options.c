@@ -218,7 +218,7 @@ static int read_defaults(struct reader *r)
         if (e != 0)
             return e;
     }
-    r->o->master_port_given = false;
+    r->o->master_port_given = r->o->mesh_given = false;
     return 0;
 }
 

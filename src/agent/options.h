@@ -46,6 +46,7 @@ enum restart_policy {
     RESTART_ALWAYS,
     RESTART_EXIT_CODE,
 };
+enum mesh_choice { MESH_CHOICE_RING, MESH_CHOICE_FULL, MESH_CHOICE_OFF };
 enum manifest_format { FORMAT_JSON, FORMAT_SHA256SUM };
 
 struct options {
@@ -63,6 +64,9 @@ struct options {
     const char *master_addr;
     unsigned master_port, barrier_port;
     bool master_port_given; /* Asked for: a busy one is an error. */
+    enum mesh_choice mesh;
+    bool mesh_given;    /* Asked for: a bad pair is an error. */
+    unsigned mesh_port; /* 0: a free one. */
     const char *job_id, *role;
     const char *token_file; /* NULL: none; see token.h. */
 

@@ -172,6 +172,8 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->job_id = o->job_id;
     ret->host = p->host;
     ret->zero = p->zero;
+    ret->mesh = o->mesh != MESH_CHOICE_OFF && o->nnodes > 1;
+    ret->mesh_port_given = o->mesh_port != 0;
 }
 
 void plan_barrier(const struct plan *p, struct barrier_config *ret)
@@ -200,4 +202,8 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     ret->restart_by_code = o->restart_policy == RESTART_EXIT_CODE;
     memcpy(ret->no_restart_on, o->no_restart_on, sizeof ret->no_restart_on);
     ret->master_port = p->master_port;
+    ret->mesh_reach = o->mesh == MESH_CHOICE_OFF    ? 0
+                      : o->mesh == MESH_CHOICE_FULL ? MESH_FULL
+                                                    : MESH_RING;
+    ret->mesh_strict = o->mesh_given;
 }

@@ -152,6 +152,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     if (p->n_rounds > 1 || p->round > 0)
         pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
                 p->round, p->n_restarts, p->cfg.max_restarts);
+    pod_mesh_close(p);
     p->state = POD_RUNNING;
     supervisor_start(&p->sup);
     p->out.spawn(p->out.ctx, &p->at);

@@ -53,6 +53,8 @@ struct pod_config {
     struct auth auth;
     const char *job_id, *host; /* Borrowed for life. */
     const char *zero;          /* "host:port" of pod 0's barrier, for texts. */
+    bool mesh;                 /* Take part in the mesh test; */
+    bool mesh_port_given;      /* a port that is taken is a fault. */
 };
 
 struct pod_round {
@@ -85,6 +87,12 @@ struct pod_out {
     void (*conn_close)(void *ctx, uint32_t conn, bool abort);
     /* As in barrier.h. */
     void (*conn_admit)(void *ctx, uint32_t conn);
+    /* The mesh test: listen for the other pods (again and again is fine);
+     * carry out MESH; end all of it. */
+    int (*mesh_open)(void *ctx, uint32_t node_rank, struct wire_addr *ret,
+                     struct err *e);
+    void (*mesh_test)(void *ctx, const struct wire_msg *m);
+    void (*mesh_close)(void *ctx);
 };
 
 struct pod {
@@ -155,6 +163,8 @@ void pod_link_message(struct pod *p, uint64_t now_ms,
                       const struct wire_msg *m);
 void pod_conn_open(struct pod *p, uint64_t now_ms, uint32_t conn,
                    const char *addr);
+/* After that: its address on this side. */
+void pod_conn_here(struct pod *p, uint32_t conn, const struct wire_addr *here);
 void pod_conn_closed(struct pod *p, uint64_t now_ms, uint32_t conn);
 void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,
                       const struct wire_msg *m);
@@ -162,6 +172,8 @@ void pod_conn_garbage(struct pod *p, uint64_t now_ms, uint32_t conn,
                       const char *why, unsigned version);
 /* As of barrier_make_room(). */
 bool pod_conn_make_room(struct pod *p);
+/* A mesh test is over: MESHED as it is to be sent, but for the round. */
+void pod_meshed(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 void pod_timeout(struct pod *p, uint64_t now_ms);
 uint64_t pod_deadline(const struct pod *p);
 

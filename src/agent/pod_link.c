@@ -147,6 +147,8 @@ void pod_report(struct pod *p, uint64_t now_ms)
         report_failure(p, now_ms);
         m.kind = WIRE_ARRIVED;
         memcpy(m.digest, p->digest, sizeof m.digest);
+        if (!pod_mesh_open(p, now_ms, &m))
+            return;
         break;
     case POD_FINISHED:
         m.kind = WIRE_DONE;
@@ -272,6 +274,10 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         if (p->state == POD_WAITING)
             pod_begin_round(p, now_ms, m);
         break;
+    case WIRE_MESH:
+        if (p->state == POD_WAITING && p->cfg.mesh)
+            p->out.mesh_test(p->out.ctx, m);
+        break;
     case WIRE_STOP:
         on_stop(p, now_ms, m);
         break;
@@ -293,6 +299,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     case WIRE_BYE:
     case WIRE_CHALLENGE:
     case WIRE_PROOF:
+    case WIRE_MESHED:
         break;
     }
     if (!p->bar)

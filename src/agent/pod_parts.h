@@ -30,6 +30,10 @@ void pod_begin_round(struct pod *p, uint64_t now_ms,
                      const struct wire_msg *m);
 void pod_leave(struct pod *p, uint64_t now_ms);
 void pod_gone(struct pod *p);
+/* ARRIVED gets the address of this pod for the mesh test. False where that
+ * was a fault: there is nothing more to report. */
+bool pod_mesh_open(struct pod *p, uint64_t now_ms, struct wire_msg *m);
+void pod_mesh_close(struct pod *p);
 /* The deadlines of the link and of the last words. */
 void pod_check_time(struct pod *p, uint64_t now_ms);
 

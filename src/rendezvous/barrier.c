@@ -261,6 +261,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         interrupted(b, now_ms, rank);
     /* Its workers were gone before the round's failure is settled. */
     early = b->phase == BAR_RUN && p->state == PEER_STOPPING;
+    mesh_arrived(b, rank, m);
     if ((b->phase != BAR_GATHER && !joins && !early) ||
         (p->state != PEER_STAGING && p->state != PEER_STOPPING) ||
         m->round < p->next_round)
@@ -365,6 +366,9 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_DONE:
         done(b, now_ms, rank, m);
         break;
+    case WIRE_MESHED:
+        mesh_answered(b, now_ms, rank, m);
+        break;
     case WIRE_BYE:
         if (b->phase == BAR_ENDING && p->state != PEER_BYE) {
             bar_move(b, p, PEER_BYE);
@@ -381,6 +385,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_PING:
     case WIRE_CHALLENGE:
     case WIRE_PROOF:
+    case WIRE_MESH:
         break;
     }
     bar_try_over(b, now_ms, false);

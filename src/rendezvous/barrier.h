@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "rendezvous/barrier_guests.h"
+#include "rendezvous/mesh.h"
 #include "rendezvous/wire.h"
 
 #include <stdbool.h>
@@ -70,6 +71,8 @@ struct barrier_config {
     bool restart_never, restart_always, restart_by_code; /* The policy. */
     bool no_restart_on[256];
     uint32_t master_port;
+    uint32_t mesh_reach; /* MESH_RING, MESH_FULL, or 0: no test. */
+    bool mesh_strict;    /* A pair that cannot reach each other is 200. */
 };
 
 struct bar_hello { /* What is kept of a HELLO. */
@@ -96,6 +99,7 @@ struct bar_peer {
     bool answered; /* Something was heard since the challenge. */
     struct bar_hello challenge;
     char addr[BARRIER_ADDR_MAX];
+    struct mesh_peer mesh;
 };
 
 struct bar_conn {
@@ -104,6 +108,7 @@ struct bar_conn {
     uint32_t challenges; /* The rank that it waits for; else UINT32_MAX. */
     uint64_t open_ms; /* 0: not open. */
     char addr[BARRIER_ADDR_MAX];
+    struct wire_addr here; /* Pod 0, as the other side reaches it. */
 };
 
 struct barrier_out {
@@ -148,6 +153,7 @@ struct barrier {
     uint64_t summary_ms, ping_ms; /* When next. */
     uint64_t end_ms;        /* When ENDING began. */
     bool end_waits;         /* Stay for pods that were not there, too. */
+    struct mesh mesh;
     struct wire_msg end;    /* END, once phase >= ENDING. */
     uint64_t wake_ms;
 

@@ -23,6 +23,15 @@ void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
     b->out.log(b->out.ctx, level, text);
 }
 
+/* xorshift64. */
+uint64_t bar_random(struct barrier *b)
+{
+    b->rng ^= b->rng << 13;
+    b->rng ^= b->rng >> 7;
+    b->rng ^= b->rng << 17;
+    return b->rng;
+}
+
 void bar_wake(struct barrier *b, uint64_t at_ms)
 {
     if (at_ms < b->wake_ms)
@@ -158,7 +167,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
         b->enough_ms = 0;
         return;
     }
-    if (!is_last_call_over(b, now_ms))
+    if (!is_last_call_over(b, now_ms) || !mesh_is_over(b, now_ms))
         return;
     if (now_ms < b->not_before_ms) {
         bar_wake(b, b->not_before_ms);
@@ -206,11 +215,8 @@ static uint64_t backoff_ms(struct barrier *b)
     }
     if (d > b->cfg.backoff_max_ms)
         d = b->cfg.backoff_max_ms;
-    /* xorshift64; up to a quarter less, so that jobs do not march in step. */
-    b->rng ^= b->rng << 13;
-    b->rng ^= b->rng >> 7;
-    b->rng ^= b->rng << 17;
-    return d - d / 4 * (b->rng % 1024) / 1024;
+    /* Up to a quarter less, so that jobs do not march in step. */
+    return d - d / 4 * (bar_random(b) % 1024) / 1024;
 }
 
 /* Every pod stops its workers; then the next round is gathered. */

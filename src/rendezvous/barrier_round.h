@@ -7,6 +7,7 @@
 
 void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
              ...) __attribute__((format(printf, 3, 4)));
+uint64_t bar_random(struct barrier *b); /* Never 0. */
 void bar_wake(struct barrier *b, uint64_t at_ms);
 void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
 void bar_send(const struct barrier *b, const struct bar_peer *p,
@@ -30,6 +31,9 @@ void bar_try_start(struct barrier *b, uint64_t now_ms);
 void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f);
 /* Act on it where its time is over, or nobody is left to be the cause. */
 void bar_settle(struct barrier *b, uint64_t now_ms);
+/* mesh_words.c: pods do not reach each other: say so, or end the job. */
+void mesh_warn(const struct barrier *b);
+void mesh_give_up(struct barrier *b, uint64_t now_ms);
 /* A worker failed, or all are done and the policy is `always`. */
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
                        const struct failure *cause);

@@ -187,6 +187,21 @@ void conn_start(struct conn *c)
     (void)uv_read_start((uv_stream_t *)&c->tcp, give_room, on_read);
 }
 
+void peer_addr(const struct sockaddr *a, struct wire_addr *ret)
+{
+    const struct sockaddr_in6 *a6 = (const void *)a;
+    const struct sockaddr_in *a4 = (const void *)a;
+
+    memset(ret, 0, sizeof *ret);
+    ret->port = ntohs(a6->sin6_port); /* At the same place in both. */
+    if (a->sa_family == AF_INET6) {
+        memcpy(ret->ip, &a6->sin6_addr, sizeof ret->ip);
+    } else {
+        ret->ip[10] = ret->ip[11] = 0xff;
+        memcpy(ret->ip + 12, &a4->sin_addr, 4);
+    }
+}
+
 static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
 {
     const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
@@ -213,6 +228,8 @@ void conn_learn_interface(struct conn *c)
         uv_tcp_getsockname(&c->tcp, (struct sockaddr *)&here, &len) != 0 ||
         getifaddrs(&list) != 0)
         return;
+    if (here.ss_family == AF_INET6)
+        p->scope_id = ((struct sockaddr_in6 *)(void *)&here)->sin6_scope_id;
     for (const struct ifaddrs *i = list; i; i = i->ifa_next)
         if (i->ifa_addr && !(i->ifa_flags & IFF_LOOPBACK) &&
             same_address((struct sockaddr *)&here, i->ifa_addr)) {

@@ -27,7 +27,8 @@ struct uv_loop_s;
 
 struct peers_out {
     void *ctx;
-    void (*conn_open)(void *ctx, uint32_t conn, const char *addr);
+    void (*conn_open)(void *ctx, uint32_t conn, const char *addr,
+                      const struct wire_addr *here);
     void (*conn_closed)(void *ctx, uint32_t conn);
     void (*conn_message)(void *ctx, uint32_t conn, const struct wire_msg *m);
     void (*conn_garbage)(void *ctx, uint32_t conn, const char *why,

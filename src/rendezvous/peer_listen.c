@@ -42,6 +42,9 @@ static void address_text(const struct sockaddr *a, char *out, size_t cap)
 static void enter(struct peers *p, int fd, const struct sockaddr *there)
 {
     char addr[INET6_ADDRSTRLEN + 16];
+    struct sockaddr_storage local = {.ss_family = AF_INET};
+    struct wire_addr here;
+    int len = sizeof local;
     struct conn *c = p->n_free > 0 ? conn_new(p, PEER_GONE) : NULL;
 
     if (!c) {
@@ -56,8 +59,10 @@ static void enter(struct peers *p, int fd, const struct sockaddr *there)
     c->id = p->free_ids[--p->n_free];
     p->conns[c->id] = c;
     address_text(there, addr, sizeof addr);
+    (void)uv_tcp_getsockname(&c->tcp, (struct sockaddr *)&local, &len);
+    peer_addr((const struct sockaddr *)&local, &here);
     conn_start(c);
-    p->out.conn_open(p->out.ctx, c->id, addr);
+    p->out.conn_open(p->out.ctx, c->id, addr, &here);
 }
 
 void peers_id_free(struct peers *p, uint32_t id)

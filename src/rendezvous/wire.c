@@ -6,8 +6,9 @@
 
 #include <string.h>
 
-/* A walk over the payload: writes where `out`, else reads from `in`. */
+/* A walk over the payload: writes to `out`, or reads from `in`. */
 struct walk {
+    bool writes;
     uint8_t *out;
     const uint8_t *in;
     size_t pos, end;
@@ -22,7 +23,7 @@ static void walk_uint(struct walk *w, uint64_t *v, unsigned n)
         w->why = "a field is cut off";
         return;
     }
-    if (w->out) {
+    if (w->writes) {
         for (unsigned i = 0; i < n; i++)
             w->out[w->pos + i] = (uint8_t)(*v >> (8 * (n - 1 - i)));
     } else {
@@ -62,7 +63,7 @@ static void walk_bytes(struct walk *w, uint8_t *v, size_t n)
         w->why = "a field is cut off";
         return;
     }
-    if (w->out)
+    if (w->writes)
         memcpy(w->out + w->pos, v, n);
     else
         memcpy(v, w->in + w->pos, n);
@@ -78,9 +79,9 @@ static void walk_string(struct walk *w, char *s, size_t cap)
 
     if (w->why)
         return;
-    if (w->out)
+    if (w->writes)
         text_make_utf8(s, cap - 1);
-    n = w->out ? strlen(s) : 0;
+    n = w->writes ? strlen(s) : 0;
     walk_uint(w, &n, 2);
     if (w->why)
         return;
@@ -89,7 +90,7 @@ static void walk_string(struct walk *w, char *s, size_t cap)
         return;
     }
     walk_bytes(w, (uint8_t *)s, (size_t)n);
-    if (w->why || w->out)
+    if (w->why || w->writes)
         return;
     s[n] = '\0';
     memcpy(copy, s, (size_t)n + 1);
@@ -108,7 +109,7 @@ static void walk_failure(struct walk *w, struct failure *f)
     walk_u8(w, &signo);
     if (!w->why && kind > FAILURE_STOPPED)
         w->why = "no such kind of failure";
-    if (!w->out && !w->why) {
+    if (!w->writes && !w->why) {
         f->kind = (enum failure_kind)kind;
         f->code = code;
         f->signo = signo;
@@ -160,6 +161,34 @@ static void walk_end(struct walk *w, struct wire_msg *m)
     walk_failure(w, &m->failure);
 }
 
+static void walk_addr(struct walk *w, struct wire_addr *a)
+{
+    uint64_t port = a->port;
+
+    walk_bytes(w, a->ip, sizeof a->ip);
+    walk_uint(w, &port, 2);
+    a->port = (uint16_t)port;
+}
+
+static void walk_mesh(struct walk *w, struct wire_msg *m)
+{
+    uint64_t n = m->n_partners;
+
+    walk_u64(w, &m->mesh_nonce);
+    walk_u32(w, &m->n_total);
+    walk_u32(w, m->kind == WIRE_MESH ? &m->first : &m->n_bad);
+    walk_uint(w, &n, 2);
+    if (!w->why && n > WIRE_PARTNERS_MAX)
+        w->why = "a list is too long";
+    for (uint64_t i = 0; !w->why && i < n; i++) {
+        walk_u32(w, &m->partners[i].rank);
+        walk_addr(w, &m->partners[i].at);
+        if (m->kind == WIRE_MESHED)
+            walk_u8(w, &m->partners[i].reason);
+    }
+    m->n_partners = (uint32_t)n;
+}
+
 static void walk_payload(struct walk *w, struct wire_msg *m)
 {
     switch (m->kind) {
@@ -181,6 +210,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_ARRIVED:
         walk_bytes(w, m->digest, sizeof m->digest);
+        walk_addr(w, &m->mesh);
         break;
     case WIRE_WAITING:
         walk_string(w, m->text, sizeof m->text);
@@ -204,6 +234,10 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_PROOF:
         walk_bytes(w, m->proof, sizeof m->proof);
+        break;
+    case WIRE_MESH:
+    case WIRE_MESHED:
+        walk_mesh(w, m);
         break;
     case WIRE_DONE:
     case WIRE_BYE:
@@ -238,8 +272,9 @@ static void walk_head(struct walk *w, uint32_t *magic, uint8_t *version,
 size_t wire_encode(const struct wire_msg *m, uint8_t *buf)
 {
     struct wire_msg copy = *m; /* Strings may have to be made valid. */
-    struct walk body = {.out = buf, .pos = WIRE_HEAD, .end = WIRE_FRAME_MAX};
-    struct walk head = {.out = buf, .end = WIRE_HEAD};
+    struct walk body = {
+        .writes = true, .out = buf, .pos = WIRE_HEAD, .end = WIRE_FRAME_MAX};
+    struct walk head = {.writes = true, .out = buf, .end = WIRE_HEAD};
     uint32_t magic = WIRE_MAGIC;
     uint8_t version = WIRE_VERSION, kind = (uint8_t)m->kind;
     uint64_t len;

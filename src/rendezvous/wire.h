@@ -27,6 +27,7 @@
 #define WIRE_PROOF_SIZE 32
 #define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
 #define WIRE_ANY_RANK UINT32_MAX /* HELLO: give me a node rank. */
+#define WIRE_PARTNERS_MAX 128    /* In one frame. */
 
 /* X(name, number, direction, meaning): the one table of messages. */
 #define WIRE_TABLE(X)                                                          \
@@ -44,12 +45,25 @@
     X(BYE, 12, "to pod 0", "I have heard the end; nothing runs here")          \
     X(PING, 13, "both", "I am alive")                                          \
     X(CHALLENGE, 14, "from pod 0", "prove that you have the job's token")      \
-    X(PROOF, 15, "both", "that I have the token; the pod proves it first")
+    X(PROOF, 15, "both", "that I have the token; the pod proves it first")     \
+    X(MESH, 16, "from pod 0", "connect to these pods, and move bytes")         \
+    X(MESHED, 17, "to pod 0", "which of them were not reached, and why")
 
 enum wire_kind {
 #define X(name, number, direction, meaning) WIRE_##name = number,
     WIRE_TABLE(X)
 #undef X
+};
+
+struct wire_addr {
+    uint8_t ip[16]; /* IPv4 as mapped into IPv6; all 0: any. */
+    uint16_t port;  /* 0: there is no such address. */
+};
+
+struct wire_partner { /* A pod that another one connects to. */
+    uint32_t rank;
+    struct wire_addr at;
+    uint8_t reason; /* MESHED: enum mesh_reason. */
 };
 
 struct wire_msg {
@@ -73,6 +87,7 @@ struct wire_msg {
     uint8_t proof[WIRE_PROOF_SIZE]; /* PROOF: as of auth.h. */
 
     uint8_t digest[WIRE_DIGEST]; /* ARRIVED: of the data sets; 0: none. */
+    struct wire_addr mesh;       /* ARRIVED: where other pods reach it. */
     uint8_t percent;             /* PROGRESS: 0..100. */
     uint32_t rank_base, world_size; /* START; END (world_size). */
     uint32_t group_rank, group_size; /* START: among this round's pods. */
@@ -81,6 +96,13 @@ struct wire_msg {
     uint8_t code;                   /* REFUSE, END: exit status. */
     char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING. */
     struct failure failure;         /* FAILED, STOP, END. */
+
+    uint64_t mesh_nonce; /* MESH, MESHED: of this test. */
+    uint32_t n_total;    /* MESH: partners in all frames; MESHED: tried. */
+    uint32_t first;      /* MESH: which of them partners[0] is. */
+    uint32_t n_bad;      /* MESHED: all; partners[] has the first of them. */
+    uint32_t n_partners;
+    struct wire_partner partners[WIRE_PARTNERS_MAX];
 };
 
 /* "HELLO"; "?" for a number that is no kind. */

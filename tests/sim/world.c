@@ -80,7 +80,7 @@ static void push(struct world *w, struct event *e)
 struct event *world_plan(struct world *w, uint64_t at, enum what what,
                          uint32_t place)
 {
-    bool frame = what == EV_TO_ZERO || what == EV_TO_POD;
+    bool frame = what == EV_TO_ZERO || what == EV_TO_POD || what == EV_MESHED;
     struct event *e = malloc(sizeof *e + (frame ? WIRE_FRAME_MAX : 0));
 
     if (!e) {
@@ -131,6 +131,7 @@ static const struct sim_pod *seen_by(const struct world *w,
     case EV_SWEPT:
     case EV_REAP:
     case EV_TERM:
+    case EV_MESHED:
         return &w->pods[e->place];
     case EV_BOOT:
     case EV_EXIT:
@@ -173,6 +174,9 @@ static void happen(struct world *w, const struct event *e)
         break;
     case EV_STRANGER:
         world_stranger(w);
+        break;
+    case EV_MESHED:
+        world_mesh_event(w, e);
         break;
     }
 }
@@ -230,6 +234,7 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
         (void)world_plan(w, world_draw(w, 20000), EV_BOOT, i);
     }
     world_plan_faults(w);
+    world_plan_mesh(w);
     for (uint64_t n = w->has_token ? world_draw(w, 20) : 0; n > 0; n--)
         (void)world_plan(w, world_draw(w, 120000), EV_STRANGER,
                          WORLD_STRANGER);

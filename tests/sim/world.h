@@ -40,7 +40,8 @@
     X(IGNORED, "TERM ignored")                                                 \
     X(OUTLIVED, "KILL outlived")                                               \
     X(LATE, "frames late")                                                     \
-    X(STRANGER, "strangers")
+    X(STRANGER, "strangers")                                                   \
+    X(BLOCKED, "pods out of reach")
 
 enum fault {
 #define X(name, words) FAULT_##name,
@@ -67,6 +68,7 @@ enum what {
     EV_PART, /* Cut off for e->ms; e->code: WAY_*. */
     EV_FREEZE,
     EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off. */
+    EV_MESHED,   /* A pod's mesh test is over. */
     EV_STRANGER, /* Somebody without the token connects to pod 0. */
 };
 
@@ -104,6 +106,9 @@ struct sim_pod {
     uint64_t out_until, in_until; /* Cut off. */
     bool drops;
     uint64_t frozen_until;
+    bool mesh_open;
+    uint64_t mesh_nonce; /* Of its last mesh test. */
+    unsigned n_mesh;     /* How many it had in this life. */
     struct sim_worker workers[WORLD_WORKERS];
 };
 
@@ -143,6 +148,9 @@ struct world {
     struct wire_msg heard_hello, heard_proof; /* By whoever listens. */
     unsigned fail_percent, outlive_percent;
     uint64_t kill_zero_step; /* 0: not. */
+    uint32_t mesh_reach;     /* As in barrier.h. */
+    bool mesh_strict;
+    bool blocked[WORLD_RANKS][WORLD_RANKS]; /* From one rank to another. */
     struct barrier barrier;
     struct bar_peer bar_peers[WORLD_RANKS];
     struct bar_conn bar_conns[WORLD_CONNS];
@@ -199,6 +207,19 @@ void world_make_token(struct world *w, struct auth *ret);
 void world_overhear(struct world *w, uint32_t link, const struct wire_msg *m);
 void world_conn_admit(void *ctx, uint32_t conn);
 void world_stranger(struct world *w);
+
+/* world_mesh.c: whether the pods reach each other. */
+void world_plan_mesh(struct world *w);
+struct wire_addr world_mesh_here(void);
+int world_mesh_open(void *ctx, uint32_t node_rank, struct wire_addr *ret,
+                    struct err *e);
+void world_mesh_test(void *ctx, const struct wire_msg *m);
+void world_mesh_close(void *ctx);
+void world_mesh_event(struct world *w, const struct event *e);
+/* It must end the job, before any worker starts. */
+bool world_mesh_refuses(const struct world *w);
+void world_check_mesh(struct world *w, uint32_t place,
+                      const struct wire_msg *m);
 
 /* world_fault.c: what goes wrong, and when. */
 void world_plan_faults(struct world *w);

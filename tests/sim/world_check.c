@@ -28,6 +28,10 @@ void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
                 world_fail(w, "pod %u starts round %u while a worker of round "
                            "%u lives on pod %u", place, round, x->round, i);
         }
+    if (w->kind == JOB_QUIET && w->mesh_reach && w->n_ranks > 1 &&
+        (w->pods[place].n_mesh != 1 || world_mesh_refuses(w)))
+        world_fail(w, "pod %u starts, with %u mesh tests", place,
+                   w->pods[place].n_mesh);
     if (round < w->history.least_round)
         world_fail(w, "pod %u starts round %u after round %u", place, round,
                    w->history.least_round);
@@ -148,6 +152,12 @@ static void check_quiet(struct world *w)
     }
     if (h->n[FAULT_WRONG])
         return;
+    if (world_mesh_refuses(w) != (code == ERR_BARRIER))
+        world_fail(w, "exit code %d, %s", code, code == ERR_BARRIER
+                                                    ? "all pairs are fine"
+                                                    : "with a bad pair");
+    if (code == ERR_BARRIER)
+        return;
     if (code != 0 && !h->failed_with[code])
         world_fail(w, "exit code %d, but no worker failed with it", code);
     if (code != 0 && code != ERR_NOTFOUND && !w->never &&
@@ -181,8 +191,11 @@ static bool may_exit_with(const struct world *w, uint32_t i, int code)
     if (code == ERR_MISMATCH)
         return is_claimed(w, p->rank);
     for (unsigned f = 0; f < FAULTS; f++)
-        if (f != FAULT_IGNORED && f != FAULT_LATE && f != FAULT_STRANGER)
+        if (f != FAULT_IGNORED && f != FAULT_LATE && f != FAULT_STRANGER &&
+            f != FAULT_BLOCKED)
             n += h->n[f];
+    if (code == ERR_BARRIER && world_mesh_refuses(w))
+        return true;
     /* A lost pod comes back only while the others still wait for it. */
     return (code == ERR_PEER || code == ERR_BARRIER) && n > 0;
 }

@@ -232,12 +232,14 @@ void world_net_event(struct world *w, const struct event *e)
     struct sim_pod *p = &w->pods[e->place], *zero = &w->pods[0];
     bool zero_end = zero->exists && zero->life == c->zero_life && c->zero_open;
     bool pod_end = p->exists && p->life == c->pod_life && c->pod_open;
+    struct wire_addr here = world_mesh_here();
 
     if (e->what == EV_CONNECT) {
         connect_done(w, e);
     } else if (e->what == EV_ACCEPT && zero_end) {
         pod_conn_open(&zero->pod, w->now, c->conn,
                       c->place == WORLD_STRANGER ? "stranger:1" : "addr:1");
+        pod_conn_here(&zero->pod, c->conn, &here);
     } else if (e->what == EV_TO_ZERO && zero_end) {
         deliver(w, e);
     } else if (e->what == EV_TO_POD && pod_end) {

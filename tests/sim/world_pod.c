@@ -116,7 +116,10 @@ void world_boot(struct world *w, uint32_t i)
                           .link_close = world_link_close,
                           .conn_send = world_conn_send,
                           .conn_close = world_conn_close,
-                          .conn_admit = world_conn_admit};
+                          .conn_admit = world_conn_admit,
+                          .mesh_open = world_mesh_open,
+                          .mesh_test = world_mesh_test,
+                          .mesh_close = world_mesh_close};
     struct sim_pod *p = &w->pods[i];
     struct pod_config cfg = {.node_rank = p->rank,
                              .nnodes = p->nnodes,
@@ -128,7 +131,8 @@ void world_boot(struct world *w, uint32_t i)
                              .has_stage = w->has_stage,
                              .job_id = "sim",
                              .host = "host",
-                             .zero = "zero:1"};
+                             .zero = "zero:1",
+                             .mesh = w->mesh_reach > 0 && p->nnodes > 1};
     struct barrier_config bar = {.nnodes = p->nnodes,
                                  .job_id = "sim",
                                  .seed = w->seed,
@@ -142,10 +146,13 @@ void world_boot(struct world *w, uint32_t i)
                                  .restart_reset_ms = 600000,
                                  .max_restarts = w->max_restarts,
                                  .restart_never = w->never,
-                                 .master_port = 29500};
+                                 .master_port = 29500,
+                                 .mesh_reach = w->mesh_reach,
+                                 .mesh_strict = w->mesh_strict};
 
     p->exists = true;
-    p->frozen_until = 0;
+    p->frozen_until = p->mesh_nonce = p->n_mesh = 0;
+    p->mesh_open = false;
     p->life = ++w->lives;
     cfg.incarnation = bar.incarnation = p->life;
     world_make_token(w, &cfg.auth);

@@ -127,6 +127,15 @@ static void test_values(void **state)
     assert_string_equal(o.master_addr, "fe80::1");
     good("agent --master-addr 127.0.0.1 --nnodes 2 --node-rank 1 c", NULL);
     assert_int_equal(o.node_rank, 1); /* Two agents on a laptop. */
+    good("agent c", NULL);
+    assert_true(o.mesh == MESH_CHOICE_RING && !o.mesh_given);
+    good("agent --mesh ring c", NULL);
+    assert_true(o.mesh == MESH_CHOICE_RING && o.mesh_given);
+    good("agent --mesh-port 4567 c", "AGENT_MESH=full");
+    assert_true(o.mesh == MESH_CHOICE_FULL && o.mesh_given);
+    assert_int_equal(o.mesh_port, 4567);
+    good("agent --mesh off c", "AGENT_MESH=full");
+    assert_int_equal(o.mesh, MESH_CHOICE_OFF);
 }
 
 static void test_environment(void **state)
