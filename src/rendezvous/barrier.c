@@ -40,202 +40,6 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
     (void)text_copy(conns[BARRIER_LOCAL].addr, BARRIER_ADDR_MAX, "here");
 }
 
-static bool is_lead_time(const struct barrier *b)
-{
-    return b->phase == BAR_GATHER && !b->started;
-}
-
-/* The round is over on a pod that was cut off: by a failure that could not be
- * told, and is told next, or by the end of the lease. That is a lost pod. */
-static void interrupted(struct barrier *b, uint64_t now_ms, uint32_t rank)
-{
-    struct failure f = bar_fault(b, ERR_PEER, "node rank %u stopped its "
-                                 "workers while it was cut off", rank);
-
-    f.kind = FAILURE_LOST;
-    f.node_rank = rank;
-    bar_move(b, &b->peers[rank], PEER_STOPPING);
-    bar_suspect(b, now_ms, &f);
-}
-
-/* After WELCOME: bring a pod that came back to where the job is. */
-static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
-                     bool resumed)
-{
-    struct bar_peer *p = &b->peers[rank];
-    struct failure f;
-    bool runs = p->hello.running != WIRE_NO_ROUND;
-
-    if (b->phase == BAR_ENDING) {
-        if (!resumed || p->state == PEER_UNSEEN || p->state == PEER_LOST)
-            bar_move(b, p, PEER_STAGING);
-        bar_send(b, p, &b->end);
-        return;
-    }
-    if (runs && !(b->phase == BAR_RUN && p->hello.running == b->round)) {
-        f = bar_fault(b, ERR_PEER, "the round that ran here is over");
-        f.kind = FAILURE_LOST;
-        p->next_round = p->hello.running + 1;
-        bar_move(b, p, PEER_STOPPING);
-        bar_send_stop(b, p, p->hello.running, &f, 0);
-    } else if (!resumed || p->state == PEER_LOST || p->state == PEER_LEFT) {
-        bar_move(b, p, PEER_STAGING);
-    } else if (!runs && b->phase == BAR_RUN && p->state == PEER_RUNNING) {
-        if (p->hello.round <= b->round) {
-            bar_send_start(b, rank); /* It was lost on its way. */
-            return;
-        }
-        interrupted(b, now_ms, rank);
-    }
-}
-
-void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
-                 uint32_t conn, const struct bar_hello *hello)
-{
-    struct bar_peer *p = &b->peers[rank];
-    struct wire_msg m = {.kind = WIRE_WELCOME};
-    bool resumed = p->state != PEER_UNSEEN &&
-                   p->hello.incarnation == hello->incarnation;
-
-    if (!resumed && b->phase == BAR_RUN && p->member &&
-        p->state != PEER_LOST)
-        bar_lose(b, now_ms, rank, BAR_REPLACED);
-    if (!resumed)
-        p->next_round = 0;
-    p->hello = *hello;
-    p->conn = conn;
-    p->heard_ms = now_ms;
-    p->down_ms = 0;
-    (void)text_copy(p->addr, sizeof p->addr, b->conns[conn].addr);
-    b->conns[conn].rank = rank;
-    bar_door_pass(b, conn);
-    if (conn != BARRIER_LOCAL && b->out.admit)
-        b->out.admit(b->out.ctx, conn);
-    /* A new pod 0 goes on from the highest that any pod reports. */
-    if (b->phase == BAR_GATHER) {
-        uint32_t next = hello->running == WIRE_NO_ROUND ? hello->round
-                                                        : hello->running + 1;
-        if (next > b->round)
-            b->round = next;
-        if (hello->n_restarts > b->n_restarts)
-            b->n_restarts = hello->n_restarts;
-    }
-    m.round = b->round;
-    m.incarnation = b->cfg.incarnation;
-    m.node_rank = rank;
-    bar_send(b, p, &m);
-    catch_up(b, now_ms, rank, resumed);
-}
-
-/* A pod that is refused and the reason of the job's end has heard of it. */
-static void told(struct barrier *b, uint32_t rank)
-{
-    if (rank < b->cfg.nnodes && b->peers[rank].state == PEER_UNSEEN) {
-        bar_move(b, &b->peers[rank], PEER_BYE);
-        b->n_gone++;
-    }
-}
-
-/* Checks of a HELLO that need no look at the rank. True where it may go on. */
-static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
-                 const struct wire_msg *m, uint32_t rank)
-{
-    struct failure f;
-
-    if (strcmp(m->job_id, b->cfg.job_id) != 0) {
-        f = bar_fault(b, ERR_AUTH,
-                      "wrong job id: this pod says '%s', the job here is '%s'",
-                      m->job_id, b->cfg.job_id);
-    } else if (m->nnodes != b->cfg.nnodes) {
-        f = bar_fault(b, ERR_MISMATCH,
-                      "pods disagree about the number of pods: node rank %u "
-                      "(%s, %s) says --nnodes %u, node rank 0 says %u",
-                      m->node_rank, m->host, b->conns[conn].addr, m->nnodes,
-                      b->cfg.nnodes);
-        if (is_lead_time(b)) {
-            told(b, m->node_rank);
-            bar_finish(b, now_ms, ERR_MISMATCH, &f);
-        }
-    } else if (rank == NOBODY) {
-        f = bar_fault(b, ERR_MISMATCH, "all %u node ranks are held by live "
-                      "pods", b->cfg.nnodes);
-    } else if (rank >= b->cfg.nnodes) {
-        f = bar_fault(b, ERR_MISMATCH, "node rank %u is not below --nnodes %u",
-                      m->node_rank, b->cfg.nnodes);
-    } else {
-        return true;
-    }
-    bar_refuse(b, conn, f.code, f.text);
-    return false;
-}
-
-/* A rank for a pod that takes any: its own again, one that nobody had, one
- * that was lost, one that may yet come back. NOBODY: all are held. */
-static uint32_t choose_rank(const struct barrier *b, uint64_t incarnation)
-{
-    uint32_t lost = NOBODY, down = NOBODY, fresh = NOBODY;
-
-    for (uint32_t i = b->cfg.nnodes; i-- > 1;) {
-        const struct bar_peer *p = &b->peers[i];
-
-        if (p->state == PEER_UNSEEN)
-            fresh = i;
-        else if (p->hello.incarnation == incarnation)
-            return i;
-        else if (p->state == PEER_LOST || p->state == PEER_LEFT)
-            lost = i;
-        else if (p->down_ms)
-            down = i;
-    }
-    return fresh != NOBODY ? fresh : lost != NOBODY ? lost : down;
-}
-
-/* The rank that a HELLO is about; NOBODY where there is none left. */
-static uint32_t rank_of(const struct barrier *b, const struct wire_msg *m)
-{
-    const struct bar_peer *p;
-
-    if (!m->any_rank)
-        return m->node_rank;
-    if (m->node_rank < b->cfg.nnodes) {
-        p = &b->peers[m->node_rank];
-        if (p->hello.incarnation == m->incarnation || p->state == PEER_UNSEEN)
-            return m->node_rank;
-    }
-    return choose_rank(b, m->incarnation);
-}
-
-static void hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
-                  const struct wire_msg *m)
-{
-    struct bar_hello h = {.incarnation = m->incarnation,
-                          .command_hash = m->command_hash,
-                          .nproc = m->nproc,
-                          .round = m->round,
-                          .running = m->running,
-                          .n_restarts = m->n_restarts};
-    uint32_t rank = rank_of(b, m);
-    struct bar_peer *p;
-
-    if (!fits(b, now_ms, conn, m, rank))
-        return;
-    (void)text_copy(h.host, sizeof h.host, m->host);
-    p = &b->peers[rank];
-    if (p->hello.incarnation != h.incarnation &&
-        (p->conn != BARRIER_NO_CONN || bar_may_come_back(p))) {
-        bar_challenge(b, now_ms, rank, conn, &h);
-        return;
-    }
-    if (p->conn != BARRIER_NO_CONN) {
-        /* The same agent on a new connection: the old one is dead. */
-        bar_door_leave(b, p->conn);
-        b->out.close(b->out.ctx, p->conn, true);
-    }
-    bar_welcome(b, now_ms, rank, conn, &h);
-    if (p->challenger != BARRIER_NO_CONN)
-        bar_end_challenge(b, now_ms, rank, true);
-}
-
 static void digest_text(char out[2 * WIRE_DIGEST + 1], const uint8_t *digest)
 {
     struct text t;
@@ -258,7 +62,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
     /* It came back with workers, and their lease was over. */
     if (b->phase == BAR_RUN && p->state == PEER_RUNNING &&
         m->round > b->round)
-        interrupted(b, now_ms, rank);
+        bar_interrupted(b, now_ms, rank);
     /* Its workers were gone before the round's failure is settled. */
     early = b->phase == BAR_RUN && p->state == PEER_STOPPING;
     mesh_arrived(b, rank, m);
@@ -346,7 +150,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
         return;
     if (rank == NOBODY) {
         if (bar_door_message(b, now_ms, conn, m, &first))
-            hello(b, now_ms, conn, &first);
+            bar_hello(b, now_ms, conn, &first);
         return;
     }
     p = &b->peers[rank];

@@ -50,6 +50,11 @@ void bar_finish(struct barrier *b, uint64_t now_ms, int code,
 /* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
  * other, for time-outs) where nobody is left to wait for. */
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
+/* HELLO came on a connection that is not admitted. */
+void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
+               const struct wire_msg *m);
+/* The round is over on a pod that was cut off. */
+void bar_interrupted(struct barrier *b, uint64_t now_ms, uint32_t rank);
 /* Refuse this connection alone. */
 void bar_refuse(struct barrier *b, uint32_t conn, int code, const char *text);
 /* Admit it, and bring it to where the job is. */

@@ -1,0 +1,66 @@
+/* barrier_end: the end of the job: tell all, and leave last. */
+#include "rendezvous/barrier_round.h"
+
+#include <string.h>
+
+void bar_finish(struct barrier *b, uint64_t now_ms, int code,
+                const struct failure *cause)
+{
+    if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
+        return;
+    b->phase = BAR_ENDING;
+    b->suspect_ms = 0;
+    b->end_ms = now_ms;
+    b->end_waits = !b->started && cause && cause->kind == FAILURE_AGENT &&
+                   code != ERR_BARRIER;
+    memset(&b->end, 0, sizeof b->end);
+    b->end.kind = WIRE_END;
+    b->end.round = b->round;
+    b->end.code = (uint8_t)code;
+    b->end.world_size = b->world_size;
+    b->end.n_restarts = b->n_restarts;
+    if (cause)
+        b->end.failure = *cause;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        bar_send(b, &b->peers[i], &b->end);
+    bar_wake(b, now_ms);
+}
+
+/* Whether pod 0 must still stay for this pod. */
+static bool must_hear(const struct barrier *b, const struct bar_peer *p,
+                      uint64_t now_ms)
+{
+    uint64_t since = now_ms - b->end_ms;
+
+    if (p->state == PEER_LEFT || (p->state == PEER_BYE && since > 1000))
+        return false;
+    if (p->state == PEER_BYE && p->conn == BARRIER_LOCAL)
+        return false;
+    if (p->conn != BARRIER_NO_CONN)
+        return since < b->cfg.grace_ms + BARRIER_HEAR_MS;
+    if (p->down_ms)
+        return true; /* Until its time is over and it is lost. */
+    return b->end_waits && since < BARRIER_HEAR_MS;
+}
+
+void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
+{
+    uint32_t heard = b->n_gone + b->counts[PEER_LEFT];
+
+    if (!b->end_waits)
+        heard += b->counts[PEER_UNSEEN] + b->counts[PEER_LOST];
+
+    if (b->phase != BAR_ENDING)
+        return;
+    if (heard == b->cfg.nnodes) {
+        b->phase = BAR_OVER;
+        return;
+    }
+    bar_wake(b, now_ms + 1000);
+    if (!look_at_all)
+        return;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (must_hear(b, &b->peers[i], now_ms))
+            return;
+    b->phase = BAR_OVER;
+}

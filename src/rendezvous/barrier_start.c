@@ -1,0 +1,126 @@
+/* barrier_start: whether enough pods are there, and the start of a round. */
+#include "rendezvous/barrier_round.h"
+
+void bar_send_start(const struct barrier *b, uint32_t rank)
+{
+    struct wire_msg m = {.kind = WIRE_START, .round = b->round};
+
+    for (uint32_t i = 0; i < rank; i++)
+        if (b->peers[i].member) {
+            m.rank_base += b->peers[i].hello.nproc;
+            m.group_rank++;
+        }
+    m.group_size = b->n_members;
+    m.world_size = b->world_size;
+    m.master_port = b->cfg.master_port;
+    m.n_restarts = b->n_restarts;
+    bar_send(b, &b->peers[rank], &m);
+}
+
+/* Differing command lines are worth one warning, no more. */
+static void warn_commands(const struct barrier *b)
+{
+    for (uint32_t i = 1; i < b->cfg.nnodes; i++)
+        if (b->peers[i].member && b->peers[i].hello.command_hash !=
+                                      b->peers[0].hello.command_hash) {
+            bar_say(b, LOG_WARNING,
+                    "node rank %u runs another command line than node rank 0, "
+                    "going on",
+                    i);
+            return;
+        }
+}
+
+bool bar_is_elastic(const struct barrier *b)
+{
+    return b->cfg.min_nodes > 0 && b->cfg.min_nodes < b->cfg.nnodes;
+}
+
+/* Pod 0 must be one of them, and nobody may still be stopping or be in the
+ * time in which it may come back. */
+bool bar_has_enough(const struct barrier *b)
+{
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return true;
+    if (!bar_is_elastic(b) || b->counts[PEER_ARRIVED] < b->cfg.min_nodes ||
+        b->peers[0].state != PEER_ARRIVED || b->counts[PEER_STOPPING] > 0)
+        return false;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (b->peers[i].down_ms)
+            return false;
+    return true;
+}
+
+/* With less than all, the last call must be over. */
+static bool is_last_call_over(struct barrier *b, uint64_t now_ms)
+{
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return true;
+    if (b->enough_ms == 0)
+        b->enough_ms = now_ms ? now_ms : 1;
+    if (now_ms - b->enough_ms >= b->cfg.last_call_ms)
+        return true;
+    bar_wake(b, b->enough_ms + b->cfg.last_call_ms);
+    return false;
+}
+
+/* Those that have arrived are the members. */
+static void form_group(struct barrier *b)
+{
+    b->world_size = 0;
+    b->n_members = 0;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        struct bar_peer *p = &b->peers[i];
+
+        p->member = p->state == PEER_ARRIVED;
+        if (!p->member)
+            continue;
+        b->world_size += p->hello.nproc;
+        b->n_members++;
+    }
+}
+
+void bar_try_start(struct barrier *b, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_START};
+
+    if (b->phase != BAR_GATHER)
+        return;
+    if (!bar_has_enough(b)) {
+        b->enough_ms = 0;
+        return;
+    }
+    if (!is_last_call_over(b, now_ms) || !mesh_is_over(b, now_ms))
+        return;
+    if (now_ms < b->not_before_ms) {
+        bar_wake(b, b->not_before_ms);
+        return;
+    }
+    form_group(b);
+    if (!b->started)
+        warn_commands(b);
+    b->phase = BAR_RUN;
+    b->started = true;
+    b->round_ms = now_ms;
+    b->enough_ms = 0;
+    if (b->n_members < b->cfg.nnodes)
+        bar_say(b, LOG_INFO, "starting with %u of %u pods", b->n_members,
+                b->cfg.nnodes);
+    m.round = b->round;
+    m.world_size = b->world_size;
+    m.master_port = b->cfg.master_port;
+    m.n_restarts = b->n_restarts;
+    /* Pod 0's own side last: it forks at once, and the others should not
+     * wait for that. */
+    m.rank_base = b->world_size;
+    m.group_rank = m.group_size = b->n_members;
+    for (uint32_t i = b->cfg.nnodes; i-- > 0;) {
+        if (!b->peers[i].member)
+            continue;
+        m.group_rank--;
+        m.rank_base -= b->peers[i].hello.nproc;
+        b->peers[i].next_round = b->round + 1;
+        bar_move(b, &b->peers[i], PEER_RUNNING);
+        bar_send(b, &b->peers[i], &m);
+    }
+}
