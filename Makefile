@@ -172,9 +172,11 @@ check-torch: deps
 	    scripts/check-torch
 	$(Q)tests/run --summary $(O)/results torch
 # Speed: says what it measures, and fails where a limit is missed.
-$(O)/bench_barrier: bench/bench_barrier.c $(O)/libagent.a
+$(O)/bench_barrier: bench/bench_barrier.c bench/barrier_client.c \
+    bench/barrier_client.h $(O)/libagent.a
 	$(call say,LD,$@)
-	$(Q)$(compile) -MT $@ $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
+	$(Q)$(compile) -MF $@.d $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ \
+	    $(filter %.c,$^) \
 	    $(O)/libagent.a $(shared_libs)
 bench-barrier: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/bench_barrier

@@ -78,7 +78,7 @@ void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         barrier_message(p->bar, now_ms, BARRIER_LOCAL, m);
     } else if (p->link == LINK_ADMITTED || m->kind == WIRE_HELLO) {
         p->out.link_send(p->out.ctx, m);
-        p->ping_ms = now_ms + BARRIER_PING_MS;
+        p->ping_ms = now_ms + POD_PING_MS;
     }
 }
 
@@ -204,7 +204,7 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
     p->link = LINK_ADMITTED;
     p->was_admitted = true;
     p->link_error[0] = '\0';
-    p->ping_ms = now_ms + BARRIER_PING_MS;
+    p->ping_ms = now_ms + POD_PING_MS;
     if (!p->runs && m->round > p->round)
         p->round = m->round; /* Never back: that round is over here. */
     pod_report(p, now_ms);
@@ -288,8 +288,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         pod_end(p, now_ms, m->code, &m->failure);
         break;
     case WIRE_PING:
-        if (m->round)
-            pod_tell(p, now_ms, &pong);
+        pod_tell(p, now_ms, &pong);
         break;
     case WIRE_HELLO:
     case WIRE_PROGRESS:

@@ -27,7 +27,7 @@
 #define BARRIER_ADDR_MAX 64
 #define BARRIER_GUESTS 1024        /* Not admitted, beyond one for each pod. */
 
-#define BARRIER_PING_MS 5000       /* Heartbeat, both ways. */
+#define BARRIER_PING_MS 6000       /* Heartbeat; pods answer it. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
 #define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */

@@ -68,8 +68,8 @@ struct wire_partner { /* A pod that another one connects to. */
 
 struct wire_msg {
     enum wire_kind kind;
-    uint32_t round; /* Which round it is about; 0 where none. PING: 1 asks for
-                       an answer. */
+    uint32_t round; /* Which round it is about; 0 where none. PING: 1 where
+                       somebody else claims the rank. */
 
     /* HELLO; WELCOME (incarnation of pod 0, the pod's node rank); CHALLENGE
      * (incarnation of pod 0). */
