@@ -1,6 +1,7 @@
 /* contract: see contract.h. */
 #include "agent/contract.h"
 
+#include "agent/offline.h"
 #include "agent/options.h"
 #include "base/text.h"
 
@@ -141,6 +142,24 @@ static void add_own(struct env *v, const struct contract_in *in)
     add_datasets(v, in);
 }
 
+/* A stray download fails at the proxy, at once, instead of hanging the job. */
+static void add_offline(struct env *v, const struct contract_in *in)
+{
+    static const char *const proxies[] = {"http_proxy", "https_proxy",
+                                          "HTTP_PROXY", "HTTPS_PROXY"};
+
+    if (in->dead_port == 0)
+        return;
+    add(v, "HF_HUB_OFFLINE=1");
+    add(v, "HF_DATASETS_OFFLINE=1");
+    add(v, "TRANSFORMERS_OFFLINE=1");
+    add(v, "PIP_NO_INDEX=1");
+    for (unsigned i = 0; i < sizeof proxies / sizeof proxies[0]; i++)
+        add(v, "%s=http://127.0.0.1:%u", proxies[i], in->dead_port);
+    add(v, "no_proxy=%s", in->no_proxy);
+    add(v, "NO_PROXY=%s", in->no_proxy);
+}
+
 /* What the base may set otherwise; present but empty is set. */
 static void add_defaults(struct env *v, const struct contract_in *in)
 {
@@ -184,6 +203,7 @@ int contract_env(const struct contract_in *in, char *buf, size_t cap,
     /* Who comes first has the name. */
     add_torch(&v, in);
     add_own(&v, in);
+    add_offline(&v, in);
     add_base(&v, in);
     add_defaults(&v, in);
     if (v.full)
@@ -217,6 +237,10 @@ void contract_room(const struct contract_in *in, size_t *ret_bytes,
         bytes += sizeof "AGENT_DATASET_DIR_=" + NAME_MAX +
                  path_room(in->datasets[i].dir);
     entries += in->n_datasets;
+    if (in->dead_port) {
+        bytes += 512 + (size_t)2 * OFFLINE_LIST_MAX;
+        entries += 10;
+    }
     for (size_t i = 0; in->base_env[i]; i++)
         entries++;
     *ret_bytes = bytes;

@@ -36,6 +36,8 @@ struct contract_in {
     const char *gloo_ifname; /* GLOO_SOCKET_IFNAME where the base has none;
                                 NULL: leave alone. */
     int gpu;                /* AGENT_GPU; < 0: not set. */
+    unsigned dead_port;     /* Proxy with --offline; 0: not offline. */
+    const char *no_proxy;   /* Then: as of offline.h. */
 };
 
 /* Write the strings to `buf` of `cap` bytes and their addresses, ended by

@@ -54,6 +54,10 @@ void loop_say_plan(const struct plan *p)
         log_warning("the token is shorter than %d bytes and may be guessed: "
                     "use one such as openssl rand -hex 32 prints; going on",
                     TOKEN_SHORT);
+    if (o->offline)
+        log_info("offline: what workers ask of other hosts by HTTP or HTTPS "
+                 "fails at once; a guard against accident, no sandbox "
+                 "(--offline-allow HOST lets one through)");
     if (p->node_rank != 0 || o->nnodes == 1)
         return;
     if (!p->auth.has_token)

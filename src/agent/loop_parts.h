@@ -62,6 +62,7 @@ struct loop {
     char *env_bytes;
     const char **envp;
     size_t env_cap, envp_max;
+    char *no_proxy;         /* OFFLINE_LIST_MAX; NULL: not offline. */
     char error_dir[64];     /* "": none. */
     uint32_t error_round;   /* Whose folders lie in error_dir. */
     bool has_error_round;

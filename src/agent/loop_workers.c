@@ -2,6 +2,8 @@
  * left behind. */
 #include "agent/loop_parts.h"
 
+#include "agent/offline.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "supervise/facts.h"
 #include "supervise/guard.h"
@@ -45,6 +47,8 @@ static void describe_worker(const struct loop *l, struct contract_in *in,
     in->omp_threads = p->omp_threads;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
     in->gpu = p->has_gpus ? (int)i : -1;
+    in->dead_port = p->dead_port;
+    in->no_proxy = l->no_proxy;
 }
 
 int loop_workers_new(struct loop *l, struct err *e)
@@ -59,9 +63,10 @@ int loop_workers_new(struct loop *l, struct err *e)
     l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
     l->scratch = malloc(RELAY_OUT_MIN);
     l->env_bytes = malloc(l->env_cap);
+    l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
     l->envp = calloc(l->envp_max, sizeof *l->envp);
     if (!l->workers || !l->relay_bytes || !l->scratch || !l->env_bytes ||
-        !l->envp)
+        !l->envp || (in.dead_port && !l->no_proxy))
         return err_set(e, ERR_AGENT, "no memory for %zu workers", n);
     for (size_t i = 0; i < n; i++) {
         struct worker *w = &l->workers[i];
@@ -185,6 +190,23 @@ static void on_guard_time(uv_timer_t *t)
     tell_guard(l);
 }
 
+/* The pods of a round may be others than before. */
+static void list_hosts(struct loop *l, const struct pod_round *round)
+{
+    const struct plan *p = l->plan;
+    struct offline_in in = {.master_addr = p->o->master_addr,
+                            .host = p->host,
+                            .addresses = p->addresses,
+                            .pods = round->hosts,
+                            .service_host = p->service_host,
+                            .allow = p->o->offline_allow};
+
+    if (l->no_proxy && !offline_no_proxy(&in, l->no_proxy, OFFLINE_LIST_MAX))
+        log_warning("--offline: the list of hosts that workers reach is "
+                    "longer than %d bytes; the pods at its end are left out, "
+                    "going on", OFFLINE_LIST_MAX);
+}
+
 void loop_spawn(struct loop *l, const struct pod_round *round)
 {
     for (uint32_t i = 0; i < l->plan->nproc; i++) {
@@ -192,6 +214,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         stream_close(&l->workers[i].err);
     }
     make_error_dirs(l, round->round);
+    list_hosts(l, round);
     l->round_ticks = proc_now_ticks();
     l->oom_kills = facts_oom_kills();
     for (uint32_t i = 0; i < l->plan->nproc; i++)

@@ -1,9 +1,14 @@
 /* machine: see machine.h. */
 #include "agent/machine.h"
 
+#include "base/text.h"
+
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <ifaddrs.h>
 #include <limits.h>
+#include <net/if.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -178,6 +183,32 @@ void machine_raise_files(uint64_t need, struct machine_files *ret)
         return;
     ret->raised = true;
     ret->now = r.rlim_cur;
+}
+
+void machine_addresses(char *out, size_t cap)
+{
+    char one[INET6_ADDRSTRLEN];
+    struct ifaddrs *list = NULL;
+    struct text t;
+
+    text_init(&t, out, cap);
+    if (getifaddrs(&list) != 0)
+        return;
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+        const struct sockaddr *a = i->ifa_addr;
+        const void *at = NULL;
+
+        if (!a || i->ifa_flags & IFF_LOOPBACK)
+            continue;
+        if (a->sa_family == AF_INET)
+            at = &((const struct sockaddr_in *)(const void *)a)->sin_addr;
+        else if (a->sa_family == AF_INET6)
+            at = &((const struct sockaddr_in6 *)(const void *)a)->sin6_addr;
+        if (at && inet_ntop(a->sa_family, at, one, sizeof one) &&
+            t.len + strlen(one) + 2 < cap)
+            text_add(&t, "%s%s", t.len ? "," : "", one);
+    }
+    freeifaddrs(list);
 }
 
 void machine_host(char *out, unsigned cap)

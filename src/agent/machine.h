@@ -3,6 +3,7 @@
 #define AGENT_MACHINE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* CPUs that this process may use: affinity and the cgroup's quota (v1 and v2,
@@ -29,6 +30,10 @@ struct machine_files {
 /* Raise the soft limit to the hard one where it is below `need`. Children
  * inherit it: give workers `before` again. */
 void machine_raise_files(uint64_t need, struct machine_files *ret);
+
+/* The addresses of this machine's interfaces but loopback, with commas between
+ * them: as many as fit in `cap`. */
+void machine_addresses(char *out, size_t cap);
 
 void machine_host(char *out, unsigned cap);
 

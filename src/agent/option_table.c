@@ -109,6 +109,21 @@ static const struct opt_row rows[] = {
     {ROW(STAGED, "reverify", flag, NULL,
              "Hash again where a finished stage is found."),
      .at = AT(reverify), .none = "off", .group = OPT_GROUP_DATA},
+    {ROW(OPT_RUN, "offline", flag, NULL,
+         "Let stray downloads by workers fail at once."),
+     .at = AT(offline), .none = "off",
+     .more = "Workers get HF_HUB_OFFLINE, HF_DATASETS_OFFLINE, "
+             "TRANSFORMERS_OFFLINE and PIP_NO_INDEX as 1, and as proxy for "
+             "HTTP and HTTPS a port of loopback that refuses. Reached as ever "
+             "are: this machine, the job's pods, names in .svc and "
+             ".cluster.local, KUBERNETES_SERVICE_HOST. It is a guard against "
+             "accident and no sandbox: what uses no proxy is not stopped.",
+     .group = OPT_GROUP_DATA},
+    {ROW(OPT_RUN, "offline-allow", hosts, NULL,
+         "With --offline: other hosts that are reached."),
+     .at = AT(offline_allow), .min = 1, .max = OPT_HOSTS_MAX, .none = "none",
+     .more = "As in no_proxy: a name also stands for what ends in it.",
+     .group = OPT_GROUP_DATA},
 
     {ROW(OPT_RUN, "max-restarts", restarts, "3",
              "Restarts of the job, all pods together."),
@@ -181,7 +196,6 @@ static const struct opt_row rows[] = {
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
 
-    LATER_FLAG("offline"), LATER("offline-allow"),
     LATER("restart-scope"), LATER("same-failure-limit"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
     LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),

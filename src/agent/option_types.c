@@ -200,6 +200,28 @@ static int host_read(const struct opt_value *v, struct options *o,
     return word_read(v, o, e);
 }
 
+/* As a no_proxy variable has them. "*" would be all hosts. */
+static int hosts_read(const struct opt_value *v, struct options *o,
+                      struct err *e)
+{
+    for (const char *s = v->text;; s++) {
+        size_t len = strcspn(s, ",");
+
+        if (len == 0)
+            return opt_fault(v, e, "use hosts with commas between them: "
+                             "hub.local,10.0.0.7,.example.org");
+        if (len == 1 && *s == '*')
+            return opt_fault(v, e, "name the hosts; to allow all, leave "
+                             "--offline out");
+        s += len;
+        if (*s == '\0')
+            break;
+    }
+    if (strpbrk(v->text, " \t"))
+        return opt_fault(v, e, "use commas between the hosts, no blanks");
+    return word_read(v, o, e);
+}
+
 static int path_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
@@ -297,6 +319,7 @@ TYPE(number, "number", "N", number_read, uint_print);
 TYPE(port, "port", "PORT", port_read, uint_print);
 TYPE(word, "word", "WORD", word_read, string_print);
 TYPE(host, "host", "HOST", host_read, string_print);
+TYPE(hosts, "list of hosts", "HOST,...", hosts_read, string_print);
 TYPE(template, "template", "TEMPLATE", word_read, string_print);
 TYPE(path, "path", "PATH", path_read, string_print);
 TYPE(paths, "list of paths", "PATH", paths_read, paths_print);

@@ -37,7 +37,8 @@ struct opt_type {
 
 extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_duration, opt_type_port, opt_type_word, opt_type_host,
-    opt_type_template, opt_type_path, opt_type_paths, opt_type_component,
+    opt_type_hosts, opt_type_template, opt_type_path, opt_type_paths,
+    opt_type_component,
     opt_type_nproc, opt_type_nnodes, opt_type_node_rank, opt_type_restarts,
     opt_type_policy, opt_type_backoff, opt_type_codes, opt_type_log_format,
     opt_type_format, opt_type_mesh, opt_type_view, opt_type_later,

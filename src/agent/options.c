@@ -256,6 +256,10 @@ static int check(struct reader *r)
             r->from[row_index(opt_find("stage", 5))] == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
                            "there is nothing to stage", o->stage);
+        if (!o->offline &&
+            r->from[row_index(opt_find("offline-allow", 13))] == BY_WORD)
+            return err_set(r->e, ERR_USAGE, "--offline-allow without "
+                           "--offline: every host is reached");
         return check_run(r);
     }
     if (o->n_args < c->min_words || o->n_args > c->max_words)

@@ -19,6 +19,7 @@
 #define OPT_ROLE_MAX 64 /* Bytes. */
 #define OPT_JOB_ID_MAX 128
 #define OPT_PREFIX_MAX 255
+#define OPT_HOSTS_MAX 2048
 #define OPT_PIECES_MAX 8192 /* All paths of AGENT_DATASET, AGENT_SOURCE. */
 
 enum command {
@@ -74,6 +75,8 @@ struct options {
     unsigned n_datasets, n_sources;
     const char *stage;
     bool reverify;
+    bool offline;              /* See offline.h. */
+    const char *offline_allow; /* Hosts with commas, or NULL. */
 
     uint64_t barrier_timeout_ms, rejoin_timeout_ms;
     unsigned max_restarts;

@@ -146,6 +146,11 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;
     }
     count_files(ret);
+    if (o->offline) {
+        ret->dead_port = port_hold_dead();
+        machine_addresses(ret->addresses, sizeof ret->addresses);
+        ret->service_host = variable(envp, "KUBERNETES_SERVICE_HOST");
+    }
     if (r == 0 && ret->node_rank == 0)
         r = port_claim(&ret->master_port, o->master_port_given,
                        &ret->master_port_moved, e);
@@ -205,5 +210,6 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     ret->mesh_reach = o->mesh == MESH_CHOICE_OFF    ? 0
                       : o->mesh == MESH_CHOICE_FULL ? MESH_FULL
                                                     : MESH_RING;
+    ret->tell_hosts = o->offline && o->nnodes > 1;
     ret->mesh_strict = o->mesh_given;
 }

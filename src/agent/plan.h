@@ -28,6 +28,9 @@ struct plan {
     uint32_t n_guests;           /* Pod 0: as in struct barrier_config. */
     struct machine_files files;
     bool few_files;              /* Too few for all who may come. */
+    unsigned dead_port;          /* --offline: the proxy's; else 0. */
+    char addresses[1024];        /* --offline: of this machine, with commas. */
+    const char *service_host;    /* KUBERNETES_SERVICE_HOST, or NULL. */
 };
 
 /* Fails with ERR_USAGE (no GPU where `gpu` was asked for) or ERR_RESOURCE (the

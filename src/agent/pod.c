@@ -149,6 +149,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->at.master_port = m->master_port;
     p->at.group_rank = m->group_rank;
     p->at.group_size = m->group_size;
+    (void)text_copy(p->at.hosts, sizeof p->at.hosts, m->hosts);
     if (p->n_rounds > 1 || p->round > 0)
         pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
                 p->round, p->n_restarts, p->cfg.max_restarts);

@@ -61,6 +61,7 @@ struct pod_config {
 struct pod_round {
     uint32_t round, rank_base, world_size, master_port;
     uint32_t group_rank, group_size; /* Among the pods of the round. */
+    char hosts[WIRE_HOSTS_MAX];      /* As in START. */
 };
 
 struct pod_exit { /* How a worker ended. */

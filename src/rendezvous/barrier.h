@@ -72,6 +72,7 @@ struct barrier_config {
     bool no_restart_on[256];
     uint32_t master_port;
     uint32_t mesh_reach; /* MESH_RING, MESH_FULL, or 0: no test. */
+    bool tell_hosts;     /* START has the pods' names and addresses. */
     bool mesh_strict;    /* A pair that cannot reach each other is 200. */
 };
 

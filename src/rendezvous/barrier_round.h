@@ -19,6 +19,9 @@ bool bar_is_elastic(const struct barrier *b);
 bool bar_has_enough(const struct barrier *b);
 /* A pod is there that the running round does not have: start anew with it. */
 void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank);
+/* barrier_hosts.c: the pods of the round, for START; "" where cfg has no
+ * tell_hosts. False where they do not fit: then it is "", too. */
+bool bar_list_hosts(const struct barrier *b, char out[WIRE_HOSTS_MAX]);
 /* START as this peer must get it. */
 void bar_send_start(const struct barrier *b, uint32_t rank);
 void bar_send_stop(const struct barrier *b, const struct bar_peer *p,

@@ -14,6 +14,7 @@ void bar_send_start(const struct barrier *b, uint32_t rank)
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
     m.n_restarts = b->n_restarts;
+    (void)bar_list_hosts(b, m.hosts);
     bar_send(b, &b->peers[rank], &m);
 }
 
@@ -83,6 +84,7 @@ static void form_group(struct barrier *b)
 void bar_try_start(struct barrier *b, uint64_t now_ms)
 {
     struct wire_msg m = {.kind = WIRE_START};
+    bool first = !b->started;
 
     if (b->phase != BAR_GATHER)
         return;
@@ -97,7 +99,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
         return;
     }
     form_group(b);
-    if (!b->started)
+    if (first)
         warn_commands(b);
     b->phase = BAR_RUN;
     b->started = true;
@@ -110,6 +112,11 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
     m.n_restarts = b->n_restarts;
+    if (!bar_list_hosts(b, m.hosts) && first)
+        bar_say(b, LOG_WARNING, "--offline: the names of %u pods do not fit "
+                "in %d bytes, so workers reach other pods by HTTP under names "
+                "in .svc, .cluster.local or --offline-allow only; going on",
+                b->n_members, WIRE_HOSTS_MAX);
     /* Pod 0's own side last: it forks at once, and the others should not
      * wait for that. */
     m.rank_base = b->world_size;

@@ -96,6 +96,21 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
     return err_set(e, ERR_RESOURCE, "no free TCP port for MASTER_PORT");
 }
 
+unsigned port_hold_dead(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&a, sizeof a) == 0 &&
+        getsockname(fd, (struct sockaddr *)&a, &len) == 0)
+        return ntohs(a.sin_port); /* The descriptor stays open. */
+    if (fd >= 0)
+        (void)close(fd);
+    return 1;
+}
+
 /* Inode of the socket that listens on `port`, from /proc/net/tcp{,6}. */
 static unsigned long listen_inode(const char *path, unsigned port)
 {

@@ -14,6 +14,12 @@
  * *ret_moved is set. */
 int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e);
 
+/* Hold a port of 127.0.0.1 for this agent's life on which nobody can listen:
+ * bound, and not listening, so that every connection is refused at once.
+ * Returns it, or where there is no loopback the number 1: no connection is
+ * made there, either. */
+unsigned port_hold_dead(void);
+
 /* Claim a name of this network namespace for this agent's life: "barrier" and
  * a port, say. False where another agent has it. */
 bool port_claim_name(const char *what, unsigned port);

@@ -74,7 +74,7 @@ static void walk_bytes(struct walk *w, uint8_t *v, size_t n)
  * these texts end in people's terminals. */
 static void walk_string(struct walk *w, char *s, size_t cap)
 {
-    char copy[FAILURE_TAIL_MAX + 1];
+    char copy[WIRE_HOSTS_MAX]; /* The longest of them. */
     uint64_t n;
 
     if (w->why)
@@ -151,6 +151,7 @@ static void walk_start(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->group_size);
     walk_u32(w, &m->master_port);
     walk_u32(w, &m->n_restarts);
+    walk_string(w, m->hosts, sizeof m->hosts);
 }
 
 static void walk_end(struct walk *w, struct wire_msg *m)

@@ -21,6 +21,7 @@
 #define WIRE_GUEST_MAX 512  /* Of a connection that is not admitted. */
 #define WIRE_JOB_ID_MAX 129 /* NUL included. */
 #define WIRE_TEXT_MAX 512
+#define WIRE_HOSTS_MAX 3072 /* About a hundred pods. */
 #define WIRE_DIGEST 32
 #define WIRE_NPROC_MAX 1024
 #define WIRE_NONCE_SIZE 32
@@ -92,6 +93,8 @@ struct wire_msg {
     uint32_t rank_base, world_size; /* START; END (world_size). */
     uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
+    char hosts[WIRE_HOSTS_MAX]; /* START: names and addresses of the pods, with
+                                   commas; "": not told. */
     uint64_t delay_ms;              /* STOP: until the next round opens. */
     uint8_t code;                   /* REFUSE, END: exit status. */
     char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING. */

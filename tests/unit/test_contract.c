@@ -48,6 +48,37 @@ static void test_the_torch_contract(void **state)
     env_free(&v);
 }
 
+static void test_offline(void **state)
+{
+    static const char *const base[] = {"http_proxy=http://proxy:3128",
+                                       "NO_PROXY=*", "PIP_NO_INDEX=0",
+                                       "all_proxy=left alone", NULL};
+    static const char *const ones[] = {"HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE",
+                                       "TRANSFORMERS_OFFLINE", "PIP_NO_INDEX"};
+    static const char *const proxies[] = {"http_proxy", "https_proxy",
+                                          "HTTP_PROXY", "HTTPS_PROXY"};
+    struct contract_in in = job(base);
+    struct env v;
+
+    (void)state;
+    in.dead_port = 4711;
+    in.no_proxy = "localhost,.svc";
+    v = build(&in);
+    for (unsigned i = 0; i < 4; i++) {
+        assert_var(&v, ones[i], "1");
+        assert_var(&v, proxies[i], "http://127.0.0.1:4711");
+    }
+    assert_var(&v, "no_proxy", "localhost,.svc");
+    assert_var(&v, "NO_PROXY", "localhost,.svc");
+    assert_var(&v, "all_proxy", "left alone");
+    env_free(&v);
+    in.dead_port = 0;
+    v = build(&in);
+    assert_var(&v, "http_proxy", "http://proxy:3128");
+    assert_var(&v, "HF_HUB_OFFLINE", NULL);
+    env_free(&v);
+}
+
 static void test_what_is_not_given_is_not_set(void **state)
 {
     struct contract_in in = job(no_env);
@@ -239,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_torch_contract),
+        cmocka_unit_test(test_offline),
         cmocka_unit_test(test_what_is_not_given_is_not_set),
         cmocka_unit_test(test_the_base_is_inherited),
         cmocka_unit_test(test_the_contract_wins_over_the_base),

@@ -1,11 +1,13 @@
 /* Tests of agent/contract: the room for it. */
+#include "agent/offline.h"
 #include "unit/contract_env.h"
 
 /* The room is asked for once, before data sets are staged and the network is
  * known, and is enough with all at its longest. */
 static void test_the_room_is_enough(void **state)
 {
-    static char longest[PATH_MAX], ifname[16], any[8000];
+    static char longest[PATH_MAX], ifname[16], any[8000],
+        list[OFFLINE_LIST_MAX];
     struct contract_dataset sets[16];
     struct contract_in in = job(no_env), later;
     struct env v = {0};
@@ -15,11 +17,13 @@ static void test_the_room_is_enough(void **state)
     memset(longest, 'l', sizeof longest - 1);
     memset(ifname, 'i', sizeof ifname - 1);
     memset(any, 'a', sizeof any - 1);
+    memset(list, 'n', sizeof list - 1);
     for (unsigned i = 0; i < 16; i++)
         sets[i].name = sets[i].dir = "";
     in.datasets = sets;
     in.n_datasets = 16;
     in.role = in.job_id = in.master_addr = in.cookie = any;
+    in.dead_port = 65535;
     contract_room(&in, &v.bytes, &v.entries);
     v.buf = malloc(v.bytes);
     v.envp = calloc(v.entries, sizeof *v.envp);
@@ -34,6 +38,7 @@ static void test_the_room_is_enough(void **state)
     later.gpu = INT32_MAX;
     later.error_dir = longest;
     later.gloo_ifname = ifname;
+    later.no_proxy = list;
     for (unsigned i = 0; i < 16; i++) {
         sets[i].name = longest + PATH_MAX - 200 - i; /* All differ. */
         sets[i].dir = longest;

@@ -210,6 +210,10 @@ static const struct {
     {"agent --nprocs 4 c", NULL, "--nprocs: no such option; did you mean "
                                  "--nproc?"},
     {"agent --max-restart 4 c", NULL, "did you mean --max-restarts?"},
+    {"agent --offline-allow a c", NULL, "--offline-allow without --offline"},
+    {"agent --offline --offline-allow a,,b c", NULL, "use hosts with commas"},
+    {"agent --offline --offline-allow * c", NULL, "name the hosts"},
+    {"agent --offline c", "AGENT_OFFLINE_ALLOW=a\tb", "use commas between"},
     {"agent --max-r 4 c", NULL, "did you mean --max-restarts?"},
     {"agent --restarts 4 c", NULL, "did you mean --max-restarts?"},
     {"agent --gracE=3 c", NULL, "--gracE: no such option; did you mean "
@@ -326,6 +330,7 @@ static void test_print(void **state)
         {"--no-restart-on=77,2", "no-restart-on", "2,77"},
         {"--restart-backoff=0:1h", "restart-backoff", "0s:1h"},
         {"--node-rank=auto", "node-rank", "auto"},
+        {"--offline --offline-allow=a,b:1,::1", "offline-allow", "a,b:1,::1"},
         {"--reverify", "reverify", "1"},    {"-vv", "verbose", "2"},
         {"--restart-policy=exit-code", "restart-policy", "exit-code"},
     };

@@ -173,6 +173,26 @@ static void test_names(void **state)
     (void)close(ready[1]);
 }
 
+static void test_dead_port(void **state)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    unsigned port = port_hold_dead();
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)state;
+    assert_in_range(port, 1, 65535);
+    assert_int_not_equal(port, port_hold_dead());
+    a.sin_port = htons((uint16_t)port);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), -1);
+    assert_int_equal(errno, ECONNREFUSED);
+    (void)close(fd);
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), -1);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +201,7 @@ int main(void)
         cmocka_unit_test(test_taken),
         cmocka_unit_test(test_nobody_holds_it),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_dead_port),
     };
 
     (void)alarm(60); /* Each wait ends, at the latest so. */

@@ -32,6 +32,7 @@ static struct wire_msg full(enum wire_kind kind)
     m.group_rank = 3;
     m.group_size = 5;
     m.master_port = 29500;
+    memcpy(m.hosts, "w-0,10.0.0.1", 13);
     m.delay_ms = 1500;
     m.code = 78;
     memcpy(m.text, "why\tand\nhow", 12);
