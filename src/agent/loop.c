@@ -378,7 +378,8 @@ int loop_run(const struct plan *plan)
     if (loop_open(l, &e) != 0) {
         log_set_sink(NULL, NULL);
         log_error("%s", e.text);
-        return e.code;
+        return exit_map_code(&plan->o->exit_map, exit_class_of(e.code),
+                             e.code);
     }
     loop_say_plan(plan);
     pod_start(&l->pod, loop_now());

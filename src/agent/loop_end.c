@@ -113,6 +113,7 @@ int loop_end(struct loop *l)
         (void)rmdir(l->error_dir);
     pod_verdict(&l->pod, loop_now(), &v);
     v.n_reaped = l->n_reaped;
+    v.map = &l->plan->o->exit_map;
     failed = v.exit_code != 0;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
@@ -121,5 +122,5 @@ int loop_end(struct loop *l)
         say_lost(l->stdout_q, "stdout");
     say_verdict(l, text, failed);
     flush(l);
-    return v.exit_code;
+    return verdict_code(&v);
 }

@@ -80,7 +80,7 @@ static int run(const struct options *o)
 
     if (plan_make(&plan, o, environ, &e) != 0) {
         log_error("%s", e.text);
-        return e.code;
+        return exit_map_code(&o->exit_map, exit_class_of(e.code), e.code);
     }
     return loop_run(&plan);
 }
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
     use_plain_names();
     if (options_read(&o, argc, argv, environ, &e) != 0) {
         log_error("%s", e.text);
-        return e.code;
+        return exit_map_code(&o.exit_map, exit_class_of(e.code), e.code);
     }
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;
     if (level < LOG_ERROR)

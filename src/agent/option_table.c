@@ -143,6 +143,19 @@ static const struct opt_row rows[] = {
          "Exit codes that are permanent."),
      .none = "126,127", .more = "126 and 127 always are.",
      .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "same-failure-limit", number, NULL,
+         "N equal failures in a row are permanent."),
+     .at = AT(same_failure_limit), .none = "off", .min = 1, .max = 1000000,
+     .more = "Equal: the same rank fails first, with the same code, in the "
+             "first 10 s. A code bug is then not tried again and again.",
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "exit-map", exit_map, NULL,
+         "Other exit codes for classes of ends."),
+     .none = "the codes of EXIT STATUS",
+     .more = "Classes: ok, worker, stopped, and the words of EXIT STATUS. "
+             "\"stopped=0\" ends with 0 after TERM; \"worker=1\" gives one "
+             "code for all workers. For usage=CODE put it first.",
+     .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "grace", duration, "25s", "From TERM to KILL."),
      .at = AT(grace_ms), .max = 24 * HOUR,
      .more = "One deadline for a whole stop: the workers and all that they "
@@ -196,13 +209,13 @@ static const struct opt_row rows[] = {
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
 
-    LATER("restart-scope"), LATER("same-failure-limit"),
+    LATER("restart-scope"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
     LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
     LATER_FLAG("expand"), LATER("pre-start"), LATER("preflight"),
-    LATER("http"), LATER("socket"), LATER("report"), LATER("exit-map"),
+    LATER("http"), LATER("socket"), LATER("report"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 

@@ -205,6 +205,64 @@ static void codes_print(const struct opt_row *row, const struct options *o,
         }
 }
 
+/* One CLASS=CODE of `len` bytes. */
+static bool read_mapping(const char *s, size_t len, struct exit_map *map)
+{
+    const char *eq = memchr(s, '=', len);
+    size_t word_len = eq ? (size_t)(eq - s) : 0;
+    uint64_t code;
+    const char *word;
+
+    if (!eq || !opt_read_uint(eq + 1, len - word_len - 1, 0, 255, &code))
+        return false;
+    for (unsigned i = 0; (word = exit_class_word(i)) != NULL; i++)
+        if (strlen(word) == word_len && memcmp(word, s, word_len) == 0) {
+            map->code_plus_1[i] = (uint16_t)(code + 1);
+            return true;
+        }
+    return false;
+}
+
+static int exit_map_read(const struct opt_value *v, struct options *o,
+                         struct err *e)
+{
+    struct exit_map map = {{0}};
+    char words[256];
+    const char *word;
+    struct text t;
+
+    for (const char *s = v->text;; s++) {
+        size_t len = strcspn(s, ",");
+
+        if (!read_mapping(s, len, &map))
+            break;
+        s += len;
+        if (*s == '\0') {
+            o->exit_map = map;
+            return 0;
+        }
+    }
+    text_init(&t, words, sizeof words);
+    for (unsigned i = 0; (word = exit_class_word(i)) != NULL; i++)
+        text_add(&t, "%s%s", i ? ", " : "", word);
+    return opt_fault(v, e, "use CLASS=CODE,... with codes from 0 to 255 and "
+                     "these classes: %s", words);
+}
+
+static void exit_map_print(const struct opt_row *row, const struct options *o,
+                           struct text *t)
+{
+    const char *comma = "", *word;
+
+    (void)row;
+    for (unsigned i = 0; (word = exit_class_word(i)) != NULL; i++)
+        if (o->exit_map.code_plus_1[i]) {
+            text_add(t, "%s%s=%d", comma, word,
+                     exit_map_code(&o->exit_map, i, 0));
+            comma = ",";
+        }
+}
+
 static const char *const log_format_words[] = {"text", NULL};
 
 static int log_format_read(const struct opt_value *v, struct options *o,
@@ -300,6 +358,8 @@ TYPE(restarts, "number", "N[/PERIOD]", NULL, false, restarts_read,
 TYPE(policy, "word", "POLICY", policy_words, false, policy_read, policy_print);
 TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
      codes_print);
+TYPE(exit_map, "list of exit codes", "CLASS=CODE,...", NULL, false,
+     exit_map_read, exit_map_print);
 TYPE(log_format, "word", "FORMAT", log_format_words, false, log_format_read,
      log_format_print);
 TYPE(format, "word", "FORMAT", format_words, false, format_read, format_print);

@@ -7,6 +7,7 @@
 #define AGENT_OPTIONS_H
 
 #include "base/err.h"
+#include "base/exit_map.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -84,6 +85,8 @@ struct options {
     enum restart_policy restart_policy;
     uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
     bool no_restart_on[256]; /* Exit codes that are permanent. */
+    unsigned same_failure_limit; /* 0: off. */
+    struct exit_map exit_map;
     uint64_t grace_ms;
 
     const char *log_prefix; /* Template, or "none". */

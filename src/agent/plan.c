@@ -206,6 +206,7 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     ret->restart_always = o->restart_policy == RESTART_ALWAYS;
     ret->restart_by_code = o->restart_policy == RESTART_EXIT_CODE;
     memcpy(ret->no_restart_on, o->no_restart_on, sizeof ret->no_restart_on);
+    ret->same_limit = o->same_failure_limit;
     ret->master_port = p->master_port;
     ret->mesh_reach = o->mesh == MESH_CHOICE_OFF    ? 0
                       : o->mesh == MESH_CHOICE_FULL ? MESH_FULL

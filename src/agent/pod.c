@@ -21,6 +21,32 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     p->out.log(p->out.ctx, level, text);
 }
 
+/* A step of the machine, for -v. */
+void pod_move(struct pod *p, enum pod_state to)
+{
+    static const char *const names[] = {"STAGING",  "WAITING",  "RUNNING",
+                                        "FINISHED", "STOPPING", "FAILING",
+                                        "LEAVING",  "GONE"};
+
+    if (p->state != to)
+        pod_say(p, LOG_DEBUG, "pod: %s -> %s, round %u", names[p->state],
+                names[to], p->round);
+    p->state = to;
+}
+
+/* STOPPING: how many are told, and how long they have. */
+static void say_stopping(const struct pod *p)
+{
+    char buf[96];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "TERM to %u worker%s and what they left, KILL in ",
+             p->sup.n_alive, p->sup.n_alive == 1 ? "" : "s");
+    text_add_duration(&t, p->cfg.grace_ms);
+    pod_say(p, LOG_DEBUG, "%s", buf);
+}
+
 static void sup_kill(void *ctx, uint32_t worker, int signo)
 {
     struct pod *p = ctx;
@@ -52,7 +78,7 @@ void pod_init(struct pod *p, const struct pod_config *cfg,
 
 void pod_gone(struct pod *p)
 {
-    p->state = POD_GONE;
+    pod_move(p, POD_GONE);
 }
 
 /* Nothing runs and nothing will: say so, close, and go. */
@@ -60,7 +86,7 @@ void pod_leave(struct pod *p, uint64_t now_ms)
 {
     struct wire_msg bye = {.kind = WIRE_BYE, .round = p->round};
 
-    p->state = POD_LEAVING;
+    pod_move(p, POD_LEAVING);
     p->leave_ms = now_ms;
     if (p->stop_signo && !p->ended) {
         p->exit_code = 128 + p->stop_signo;
@@ -87,7 +113,7 @@ void pod_nothing_runs(struct pod *p, uint64_t now_ms)
         pod_leave(p, now_ms);
         return;
     }
-    p->state = POD_WAITING;
+    pod_move(p, POD_WAITING);
     p->say_ms = now_ms + BARRIER_SUMMARY_MS;
     pod_report(p, now_ms);
 }
@@ -96,7 +122,8 @@ void pod_stop_workers(struct pod *p, uint64_t now_ms)
 {
     switch (p->state) {
     case POD_RUNNING:
-        p->state = POD_STOPPING;
+        pod_move(p, POD_STOPPING);
+        say_stopping(p);
         supervisor_stop(&p->sup, now_ms);
         if (p->sup.state == SUP_IDLE)
             pod_nothing_runs(p, now_ms);
@@ -154,7 +181,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
                 p->round, p->n_restarts, p->cfg.max_restarts);
     pod_mesh_close(p);
-    p->state = POD_RUNNING;
+    pod_move(p, POD_RUNNING);
     supervisor_start(&p->sup);
     p->out.spawn(p->out.ctx, &p->at);
 }
@@ -173,7 +200,7 @@ void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text)
     f->round = p->round;
     (void)text_copy(f->host, sizeof f->host, p->cfg.host);
     (void)text_copy(f->text, sizeof f->text, text);
-    p->state = POD_FAILING;
+    pod_move(p, POD_FAILING);
     p->leave_ms = now_ms;
     if (p->cfg.nnodes > 1)
         pod_say(p, LOG_ERROR, "%s; telling the other pods", text);
@@ -198,7 +225,7 @@ void pod_stage_done(struct pod *p, uint64_t now_ms,
         return;
     p->staged = true;
     memcpy(p->digest, digest, WIRE_DIGEST);
-    p->state = POD_WAITING;
+    pod_move(p, POD_WAITING);
     pod_report(p, now_ms);
     pod_take_queue(p, now_ms);
 }
@@ -216,7 +243,8 @@ static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
     case SUP_QUIET:
         break;
     case SUP_FAILED:
-        p->state = POD_STOPPING;
+        pod_move(p, POD_STOPPING);
+        say_stopping(p);
         if (p->link != LINK_ADMITTED)
             pod_say(p, LOG_WARNING, "a worker failed; stopping the others");
         p->settle_ms = now_ms + POD_SETTLE_MS;
@@ -230,7 +258,7 @@ static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
         } else if (p->state == POD_STOPPING) {
             pod_nothing_runs(p, now_ms); /* STOP came while it cleaned up. */
         } else {
-            p->state = POD_FINISHED;
+            pod_move(p, POD_FINISHED);
             pod_report(p, now_ms);
         }
         break;
@@ -356,6 +384,7 @@ void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
     ret->max_restarts = p->cfg.max_restarts;
     ret->n_rounds = p->n_rounds;
     ret->job_ms = now_ms - p->start_ms;
+    ret->why = p->why;
 }
 
 void pod_timeout(struct pod *p, uint64_t now_ms)
@@ -364,8 +393,15 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
         return;
     if (p->settle_ms && now_ms >= p->settle_ms)
         pod_settle(p, now_ms);
-    if (now_ms >= supervisor_deadline(&p->sup))
+    if (now_ms >= supervisor_deadline(&p->sup)) {
+        bool killed = p->sup.killed;
+
         take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
+        if (p->sup.killed && !killed)
+            pod_say(p, LOG_DEBUG, "the grace is over: KILL to %u worker%s and "
+                    "what is left", p->sup.n_alive,
+                    p->sup.n_alive == 1 ? "" : "s");
+    }
     if (p->bar && now_ms >= barrier_deadline(p->bar))
         barrier_timeout(p->bar, now_ms);
     pod_take_queue(p, now_ms);

@@ -133,6 +133,7 @@ struct pod {
                                until pod 0 has heard of it. */
     uint64_t settle_ms;     /* Until when `failure` may still change; or 0. */
     struct failure cause;   /* Of the end, or of the last stop. */
+    char why[BARRIER_WHY_MAX]; /* Why the end is no restart, as END said. */
     bool ended;             /* END or REFUSE came, or this pod gave up. */
     int stop_signo;         /* Told to stop from outside. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */

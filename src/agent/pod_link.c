@@ -103,11 +103,11 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
 void pod_start(struct pod *p, uint64_t now_ms)
 {
     if (p->cfg.has_stage) {
-        p->state = POD_STAGING;
+        pod_move(p, POD_STAGING);
         p->out.stage(p->out.ctx);
     } else {
         p->staged = true;
-        p->state = POD_WAITING;
+        pod_move(p, POD_WAITING);
     }
     if (p->bar) {
         p->link = LINK_UP;
@@ -229,6 +229,8 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         text_add(&t, ", next round in ");
         text_add_duration(&t, m->delay_ms);
     }
+    if (m->text[0])
+        text_add(&t, " (%s)", m->text);
     pod_say(p, LOG_WARNING, "%s", buf);
     p->cause = m->failure;
     if (p->failure.kind == FAILURE_WORKER)
@@ -285,6 +287,8 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         p->n_restarts = m->n_restarts;
         if (m->world_size)
             p->world_size = m->world_size;
+        if (!p->ended)
+            (void)text_copy(p->why, sizeof p->why, m->text);
         pod_end(p, now_ms, m->code, &m->failure);
         break;
     case WIRE_PING:

@@ -7,6 +7,7 @@
 
 void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+void pod_move(struct pod *p, enum pod_state to);
 /* To pod 0, wherever it is; dropped while there is no connection, for
  * pod_report() says it again. */
 void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m);

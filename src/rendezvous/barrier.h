@@ -36,6 +36,7 @@
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
 #define BARRIER_RESTARTS_MAX 1000 /* With a period. */
+#define BARRIER_WHY_MAX 192       /* Why there is a restart, or none. */
 #define BARRIER_END_MS 10000      /* Who lost its connection may hear, too. */
 #define BARRIER_STAGING_MS 60000   /* Progress this recent is not late. */
 
@@ -70,6 +71,8 @@ struct barrier_config {
     uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
     bool restart_never, restart_always, restart_by_code; /* The policy. */
     bool no_restart_on[256];
+    uint32_t same_limit; /* So many equal failures in a row are permanent; 0:
+                            never. */
     uint32_t master_port;
     uint32_t mesh_reach; /* MESH_RING, MESH_FULL, or 0: no test. */
     bool tell_hosts;     /* START has the pods' names and addresses. */
@@ -137,6 +140,10 @@ struct barrier {
     uint32_t n_restarts; /* Counted against the budget. */
     uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring. */
     uint32_t n_failures_in_a_row;
+    struct { /* Rounds in a row that ended by one rank and code, early. */
+        uint32_t rank, n;
+        int code;
+    } same;
     struct failure suspect; /* The cause, as far as known; */
     uint64_t suspect_ms;    /* since when; 0: no failure in this round. */
     bool started;        /* Some round has been started by this pod 0. */

@@ -1,14 +1,22 @@
 /* barrier_end: the end of the job: tell all, and leave last. */
 #include "rendezvous/barrier_round.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 void bar_finish(struct barrier *b, uint64_t now_ms, int code,
                 const struct failure *cause)
 {
+    bar_finish_because(b, now_ms, code, cause, "");
+}
+
+void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
+                        const struct failure *cause, const char *why)
+{
     if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
         return;
-    b->phase = BAR_ENDING;
+    bar_phase(b, BAR_ENDING);
     b->suspect_ms = 0;
     b->end_ms = now_ms;
     b->end_waits = !b->started && cause && cause->kind == FAILURE_AGENT &&
@@ -21,6 +29,7 @@ void bar_finish(struct barrier *b, uint64_t now_ms, int code,
     b->end.n_restarts = b->n_restarts;
     if (cause)
         b->end.failure = *cause;
+    (void)text_copy(b->end.text, sizeof b->end.text, why);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &b->end);
     bar_wake(b, now_ms);
@@ -53,7 +62,7 @@ void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
     if (b->phase != BAR_ENDING)
         return;
     if (heard == b->cfg.nnodes) {
-        b->phase = BAR_OVER;
+        bar_phase(b, BAR_OVER);
         return;
     }
     bar_wake(b, now_ms + 1000);
@@ -62,5 +71,5 @@ void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         if (must_hear(b, &b->peers[i], now_ms))
             return;
-    b->phase = BAR_OVER;
+    bar_phase(b, BAR_OVER);
 }

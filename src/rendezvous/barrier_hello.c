@@ -45,7 +45,7 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
         f.kind = FAILURE_LOST;
         p->next_round = p->hello.running + 1;
         bar_move(b, p, PEER_STOPPING);
-        bar_send_stop(b, p, p->hello.running, &f, 0);
+        bar_send_stop(b, p, p->hello.running, &f, 0, "");
     } else if (!resumed || p->state == PEER_LOST || p->state == PEER_LEFT) {
         bar_move(b, p, PEER_STAGING);
     } else if (!runs && b->phase == BAR_RUN && p->state == PEER_RUNNING) {

@@ -2,6 +2,7 @@
 #include "rendezvous/barrier_round.h"
 
 #include "base/text.h"
+#include "rendezvous/barrier_policy.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,6 +22,15 @@ void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
         if (*s == '\n' || *s == '\t')
             *s = ' ';
     b->out.log(b->out.ctx, level, text);
+}
+
+void bar_phase(struct barrier *b, enum barrier_phase to)
+{
+    static const char *const names[] = {"GATHER", "RUN", "ENDING", "OVER"};
+
+    bar_say(b, LOG_DEBUG, "barrier: %s -> %s, round %u", names[b->phase],
+            names[to], b->round);
+    b->phase = to;
 }
 
 /* xorshift64. */
@@ -54,13 +64,14 @@ void bar_send(const struct barrier *b, const struct bar_peer *p,
 
 void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
                    uint32_t round, const struct failure *cause,
-                   uint64_t delay_ms)
+                   uint64_t delay_ms, const char *why)
 {
     struct wire_msg m = {.kind = WIRE_STOP,
                          .round = round,
                          .delay_ms = delay_ms,
                          .failure = *cause};
 
+    (void)text_copy(m.text, sizeof m.text, why);
     bar_send(b, p, &m);
 }
 
@@ -78,30 +89,14 @@ struct failure bar_fault(const struct barrier *b, int code, const char *fmt,
     return f;
 }
 
-static uint64_t backoff_ms(struct barrier *b)
-{
-    uint64_t d = b->cfg.backoff_min_ms;
-
-    for (uint32_t i = 1; i < b->n_failures_in_a_row; i++) {
-        if (d >= b->cfg.backoff_max_ms / 2) {
-            d = b->cfg.backoff_max_ms;
-            break;
-        }
-        d *= 2;
-    }
-    if (d > b->cfg.backoff_max_ms)
-        d = b->cfg.backoff_max_ms;
-    /* Up to a quarter less, so that jobs do not march in step. */
-    return d - d / 4 * (bar_random(b) % 1024) / 1024;
-}
-
 /* Every pod stops its workers; then the next round is gathered. */
 static void next_round(struct barrier *b, uint64_t now_ms,
-                       const struct failure *cause, uint64_t delay_ms)
+                       const struct failure *cause, uint64_t delay_ms,
+                       const char *why)
 {
     uint32_t old = b->round;
 
-    b->phase = BAR_GATHER;
+    bar_phase(b, BAR_GATHER);
     b->suspect_ms = 0;
     b->round++;
     b->gather_ms = now_ms;
@@ -118,54 +113,23 @@ static void next_round(struct barrier *b, uint64_t now_ms,
             bar_move(b, p, PEER_STOPPING);
         if (p->state == PEER_STOPPING ||
             (p->state == PEER_ARRIVED && p->member))
-            bar_send_stop(b, p, old, cause, delay_ms);
+            bar_send_stop(b, p, old, cause, delay_ms, why);
     }
-}
-
-static bool is_permanent(const struct barrier *b, const struct failure *cause)
-{
-    int code = cause->code;
-
-    if (b->cfg.restart_never || cause->kind == FAILURE_AGENT)
-        return true;
-    if (code == ERR_NOEXEC || code == ERR_NOTFOUND)
-        return true;
-    if (code >= 0 && code < 256 && b->cfg.no_restart_on[code])
-        return true;
-    return b->cfg.restart_by_code && code > 0 && code < 128;
-}
-
-/* Whether one more restart is within the budget. */
-static bool may_restart(const struct barrier *b, uint64_t now_ms)
-{
-    uint32_t used = 0;
-
-    if (b->cfg.restart_period_ms == 0)
-        return b->n_restarts < b->cfg.max_restarts;
-    for (uint32_t i = 0; i < BARRIER_RESTARTS_MAX && i < b->n_restarts; i++)
-        used += b->restarts_ms[i] > 0 &&
-                now_ms - b->restarts_ms[i] < b->cfg.restart_period_ms;
-    return used < b->cfg.max_restarts;
 }
 
 /* Count one restart and open the next round, or end the job with `code`. */
 static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
                               const struct failure *cause)
 {
+    char why[BARRIER_WHY_MAX];
     uint64_t delay;
 
-    if (!may_restart(b, now_ms)) {
-        bar_finish(b, now_ms, code, code ? cause : NULL);
+    if (!bar_may_restart(b, now_ms, why, sizeof why)) {
+        bar_finish_because(b, now_ms, code, code ? cause : NULL, why);
         return;
     }
-    if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
-        b->n_failures_in_a_row = 0;
-    b->restarts_ms[b->n_restarts % BARRIER_RESTARTS_MAX] =
-        now_ms ? now_ms : 1;
-    b->n_restarts++;
-    b->n_failures_in_a_row++;
-    delay = backoff_ms(b);
-    next_round(b, now_ms, cause, delay);
+    delay = bar_count_restart(b, now_ms, why, sizeof why);
+    next_round(b, now_ms, cause, delay, why);
 }
 
 /* The first loss of a pod costs no restart. */
@@ -178,12 +142,15 @@ static void count_loss(struct barrier *b, uint64_t now_ms,
 
     p->n_losses++;
     p->last_loss_ms = now_ms;
+    bar_note_failure(b, NULL);
     if (b->cfg.restart_never)
-        bar_finish(b, now_ms, ERR_PEER, f);
+        bar_finish_because(b, now_ms, ERR_PEER, f,
+                           "--restart-policy is never");
     else if (again)
         restart_or_finish(b, now_ms, ERR_PEER, f);
     else
-        next_round(b, now_ms, f, 0);
+        next_round(b, now_ms, f, 0, "the first loss of a pod costs no "
+                                    "restart");
 }
 
 void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
@@ -222,8 +189,11 @@ void bar_settle(struct barrier *b, uint64_t now_ms)
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
                        const struct failure *cause)
 {
-    if (is_permanent(b, cause))
-        bar_finish(b, now_ms, cause->code, cause);
+    char why[BARRIER_WHY_MAX];
+
+    bar_note_failure(b, cause);
+    if (bar_is_permanent(b, cause, why, sizeof why))
+        bar_finish_because(b, now_ms, cause->code, cause, why);
     else
         restart_or_finish(b, now_ms, cause->code, cause);
 }
@@ -240,10 +210,12 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
     if (b->phase != BAR_RUN || !p->member)
         return;
-    if (b->suspect_ms)
+    if (b->suspect_ms) {
         settle_now(b, now_ms);
-    else
-        next_round(b, now_ms, cause, 0);
+        return;
+    }
+    bar_note_failure(b, NULL);
+    next_round(b, now_ms, cause, 0, "an announced stop costs no restart");
 }
 
 void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
@@ -252,7 +224,8 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
 
     (void)snprintf(f.text, sizeof f.text, "node rank %u (%s, %s) joins", rank,
                    b->peers[rank].hello.host, b->peers[rank].addr);
-    next_round(b, now_ms, &f, 0);
+    bar_note_failure(b, NULL);
+    next_round(b, now_ms, &f, 0, "costs no restart");
 }
 
 void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,

@@ -8,6 +8,7 @@
 void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
              ...) __attribute__((format(printf, 3, 4)));
 uint64_t bar_random(struct barrier *b); /* Never 0. */
+void bar_phase(struct barrier *b, enum barrier_phase to);
 void bar_wake(struct barrier *b, uint64_t at_ms);
 void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
 void bar_send(const struct barrier *b, const struct bar_peer *p,
@@ -26,7 +27,7 @@ bool bar_list_hosts(const struct barrier *b, char out[WIRE_HOSTS_MAX]);
 void bar_send_start(const struct barrier *b, uint32_t rank);
 void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
                    uint32_t round, const struct failure *cause,
-                   uint64_t delay_ms);
+                   uint64_t delay_ms, const char *why);
 
 /* Start the round where all have arrived and nothing forbids it. */
 void bar_try_start(struct barrier *b, uint64_t now_ms);
@@ -50,6 +51,9 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
 /* The job ends: tell everyone. `cause` NULL for success. */
 void bar_finish(struct barrier *b, uint64_t now_ms, int code,
                 const struct failure *cause);
+/* The same, and why there is no restart. */
+void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
+                        const struct failure *cause, const char *why);
 /* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
  * other, for time-outs) where nobody is left to wait for. */
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);

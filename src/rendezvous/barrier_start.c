@@ -101,7 +101,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     form_group(b);
     if (first)
         warn_commands(b);
-    b->phase = BAR_RUN;
+    bar_phase(b, BAR_RUN);
     b->started = true;
     b->round_ms = now_ms;
     b->enough_ms = 0;

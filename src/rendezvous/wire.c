@@ -160,6 +160,7 @@ static void walk_end(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->world_size);
     walk_u32(w, &m->n_restarts);
     walk_failure(w, &m->failure);
+    walk_string(w, m->text, sizeof m->text);
 }
 
 static void walk_addr(struct walk *w, struct wire_addr *a)
@@ -225,6 +226,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
     case WIRE_STOP:
         walk_u64(w, &m->delay_ms);
         walk_failure(w, &m->failure);
+        walk_string(w, m->text, sizeof m->text);
         break;
     case WIRE_END:
         walk_end(w, m);

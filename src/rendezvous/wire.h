@@ -97,7 +97,8 @@ struct wire_msg {
                                    commas; "": not told. */
     uint64_t delay_ms;              /* STOP: until the next round opens. */
     uint8_t code;                   /* REFUSE, END: exit status. */
-    char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING. */
+    char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING; STOP, END: why there
+                                       is a restart, or none. */
     struct failure failure;         /* FAILED, STOP, END. */
 
     uint64_t mesh_nonce; /* MESH, MESHED: of this test. */

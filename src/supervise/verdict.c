@@ -17,6 +17,37 @@ const char *verdict_signal_name(int signo, char *buf)
     return buf;
 }
 
+unsigned verdict_class(const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+
+    if (f->kind == FAILURE_NONE && v->exit_code == 0)
+        return EXIT_CLASS_OK;
+    if (f->kind == FAILURE_STOPPED && f->node_rank == v->node_rank)
+        return EXIT_CLASS_STOPPED;
+    if (f->kind == FAILURE_WORKER && v->exit_code != ERR_NOTFOUND &&
+        v->exit_code != ERR_NOEXEC)
+        return EXIT_CLASS_WORKER;
+    return exit_class_of(v->exit_code);
+}
+
+int verdict_code(const struct verdict *v)
+{
+    if (!v->map)
+        return v->exit_code;
+    return exit_map_code(v->map, verdict_class(v), v->exit_code);
+}
+
+/* With --exit-map: what the code was before. */
+static void add_mapped(struct text *t, const struct verdict *v)
+{
+    int code = verdict_code(v);
+
+    if (code != v->exit_code)
+        text_add(t, "; --exit-map makes %s %d", exit_class_word(
+                     verdict_class(v)), code);
+}
+
 static const char *plural(uint32_t n)
 {
     return n == 1 ? "" : "s";
@@ -180,7 +211,10 @@ static void add_story(struct text *t, const struct verdict *v)
         else
             text_add(t, "; no worker was started%s",
                      v->nnodes > 1 ? " on this pod" : "");
+        if (v->why && v->why[0] && v->n_rounds > 0)
+            text_add(t, "; no restart: %s", v->why);
     }
+    add_mapped(t, v);
     if (v->n_reaped > 0)
         text_add(t, "; %u orphan%s reaped", v->n_reaped, plural(v->n_reaped));
 }

@@ -3,6 +3,7 @@
 #ifndef SUPERVISE_VERDICT_H
 #define SUPERVISE_VERDICT_H
 
+#include "base/exit_map.h"
 #include "base/text.h"
 #include "supervise/failure.h"
 
@@ -20,6 +21,8 @@ struct verdict {
     uint32_t n_rounds;          /* Rounds that ran. */
     uint64_t job_ms;            /* agent's start to now. */
     uint32_t n_reaped;          /* Orphans reaped by this agent. */
+    const char *why;            /* Why there was no restart, or NULL or "". */
+    const struct exit_map *map; /* NULL: none. */
 };
 
 /* Facts on this machine at the time of a worker's death. */
@@ -33,6 +36,11 @@ struct verdict_facts {
 /* "SIGKILL" for 9; "signal N" where it has no name. Written to `buf` of 16
  * bytes, which is returned. */
 const char *verdict_signal_name(int signo, char *buf);
+
+/* What kind of end it is: an index of exit_class_word(). */
+unsigned verdict_class(const struct verdict *v);
+/* What this pod exits with: exit_code, or as the map says. */
+int verdict_code(const struct verdict *v);
 
 /* A likely cause of a worker's death and what to do, from code, signo and tail
  * of `f`, or "". One line. In verdict_hint.c. */

@@ -38,8 +38,8 @@ static inline void add(const char *fmt, ...)
 static inline void on_log(void *c, enum log_level l, const char *t)
 {
     (void)c;
-    (void)l;
-    (void)snprintf(said, sizeof said, "%s", t);
+    if (l < LOG_DEBUG)
+        (void)snprintf(said, sizeof said, "%s", t);
 }
 
 static inline void on_stage(void *c)

@@ -2,6 +2,8 @@
  * each is waited for. */
 #include "barrier_fixture.h"
 
+#include "rendezvous/barrier_policy.h"
+
 /* A worker of pod 1 fails and nobody is another cause. */
 static void fail_with(uint64_t now, int code)
 {
@@ -149,6 +151,99 @@ static void test_budget_within_a_period(void **state)
     assert_int_equal(b.phase, BAR_ENDING);
     assert_int_equal(b.end.code, 3);
     assert_int_equal(b.end.n_restarts, 3);
+}
+
+/* One rank, one code, early, three times: a bug that no restart mends. */
+static void test_same_failure_limit(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.same_limit = 3;
+    c.max_restarts = 100;
+    run_with(&c);
+    fail_with(1000, 3);
+    gather(1100);
+    fail_with(b.round_ms + 10, 3);
+    assert_string_equal(last.text, "restart 2 of 100");
+    gather(b.round_ms + 100);
+    fail_with(b.round_ms + 10, 4); /* Another code: the row begins anew. */
+    gather(b.round_ms + 100);
+    fail_with(b.round_ms + 10, 4);
+    gather(b.round_ms + 100);
+    say(b.round_ms + 10, 1, left()); /* A round that ends otherwise, too. */
+    barrier_closed(&b, b.round_ms + 11, 1);
+    join(b.not_before_ms, 1, 1);
+    gather(b.not_before_ms);
+    fail_with(b.round_ms + 10, 4);
+    gather(b.round_ms + 100);
+    fail_with(b.round_ms + 10, 4);
+    gather(b.round_ms + 100);
+    assert_int_equal(b.n_restarts, 6);
+    fail_with(b.round_ms + 10, 4);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_int_equal(last.code, 4);
+    assert_string_equal(last.text, "rank 0 failed 3 times in a row with 4 "
+                        "within 10 s of its start (--same-failure-limit)");
+}
+
+/* Late failures, and those of several ranks, are worth their restarts. */
+static void test_other_failures_are_not_the_same(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.same_limit = 2;
+    c.max_restarts = 4;
+    run_with(&c);
+    for (uint32_t i = 0; i < 4; i++) {
+        struct wire_msg m = failed(3, 0);
+
+        m.failure.rank = i % 2;
+        m.failure.ran_ms = i < 2 ? BARRIER_SAME_MS : 10;
+        say(b.round_ms + 10, 1, m);
+        barrier_timeout(&b, b.round_ms + 10 + BARRIER_SETTLE_MS);
+        gather(b.round_ms + 100);
+    }
+    assert_int_equal(b.n_restarts, 4);
+    fail_with(b.round_ms + 10, 3);
+    assert_string_equal(last.text, ""); /* "4 of 4 restarts" says it. */
+}
+
+/* What is told of a decision. */
+static void test_reasons(void **state)
+{
+    static const struct {
+        int code;
+        const char *why;
+    } cases[] = {
+        {127, "127 is permanent: a command that cannot be run"},
+        {2, "--no-restart-on has 2"},
+        {9, "--restart-policy exit-code: below 128 is permanent"},
+    };
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.no_restart_on[2] = c.restart_by_code = true;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        run_with(&c);
+        fail_with(1000, cases[i].code);
+        assert_int_equal(last.kind, WIRE_END);
+        assert_string_equal(last.text, cases[i].why);
+    }
+    c.restart_never = true;
+    run_with(&c);
+    fail_with(1000, 255);
+    assert_string_equal(last.text, "--restart-policy is never");
+    c = usual(2);
+    c.restart_period_ms = 60000;
+    c.max_restarts = 1;
+    run_with(&c);
+    fail_with(1000, 1);
+    assert_string_equal(last.text, "restart 1, at most 1 within 60 s");
+    gather(1100);
+    fail_with(b.round_ms + 10, 1);
+    assert_string_equal(last.text, "all 1 within 60 s are used");
 }
 
 static void test_no_budget(void **state)
@@ -303,6 +398,9 @@ int main(void)
         cmocka_unit_test(test_always),
         cmocka_unit_test(test_always_within_a_period),
         cmocka_unit_test(test_budget_within_a_period),
+        cmocka_unit_test(test_same_failure_limit),
+        cmocka_unit_test(test_other_failures_are_not_the_same),
+        cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_no_budget),
         cmocka_unit_test(test_backoff_bounds),
         cmocka_unit_test(test_backoff_edges),

@@ -114,6 +114,14 @@ static void test_values(void **state)
     good("agent --no-restart-on 2,77 c", NULL);
     assert_true(o.no_restart_on[2] && o.no_restart_on[77]);
     assert_false(o.no_restart_on[3]);
+    good("agent --exit-map stopped=0,worker=1,exec=255 "
+         "--same-failure-limit 3 c", NULL);
+    assert_int_equal(exit_map_code(&o.exit_map, EXIT_CLASS_STOPPED, 143), 0);
+    assert_int_equal(exit_map_code(&o.exit_map, EXIT_CLASS_WORKER, 9), 1);
+    assert_int_equal(exit_map_code(&o.exit_map, EXIT_CLASS_OK, 0), 0);
+    assert_int_equal(exit_map_code(&o.exit_map, exit_class_of(ERR_NOTFOUND),
+                                   127), 255);
+    assert_int_equal(o.same_failure_limit, 3);
     good("agent --nnodes 2:5 --node-rank auto c", NULL);
     assert_true(o.min_nodes == 2 && o.nnodes == 5 && o.any_node_rank);
     good("agent --max-restarts 5/1h c", NULL);
@@ -257,6 +265,12 @@ static const struct {
     {"agent --nnodes 2 --node-rank 1 c", NULL, "needs --master-addr HOST"},
     {"agent --no-restart-on 0 c", NULL, "exit codes from 1 to 255"},
     {"agent --no-restart-on 2, c", NULL, "exit codes from 1 to 255"},
+    {"agent --exit-map worker c", NULL, "use CLASS=CODE,... with codes"},
+    {"agent --exit-map worker=1, c", NULL, "use CLASS=CODE"},
+    {"agent --exit-map worker=256 c", NULL, "use CLASS=CODE"},
+    {"agent --exit-map =1 c", NULL, "use CLASS=CODE"},
+    {"agent --exit-map workers=1 c", NULL, "ok, worker, stopped, usage, data"},
+    {"agent --same-failure-limit 0 c", NULL, "from 1 to 1000000"},
     {"agent --restart-policy sometimes c", NULL, "use one of: never"},
     {"agent --log-dir /x c", NULL, "not in this version"},
     {"agent --log-format json c", NULL, "not in this version"},

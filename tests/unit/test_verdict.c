@@ -110,6 +110,56 @@ static void test_a_worker_failed(void **state)
                        "3 restarts used");
 }
 
+static void test_why_and_map(void **state)
+{
+    struct failure f = worker(77, 0);
+    struct verdict v = verdict_of(77, &f);
+    struct exit_map map = {{[EXIT_CLASS_WORKER] = 10,
+                            [EXIT_CLASS_STOPPED] = 1}};
+
+    (void)state;
+    v.n_restarts = 0;
+    v.why = "--no-restart-on has 77";
+    v.map = &map;
+    assert_int_equal(verdict_code(&v), 9);
+    assert_verdict(&v, "failed with exit code 77: rank 2 (local rank 2, node "
+                       "rank 0, host w0, pid 123) exited with 77 after 312 ms "
+                       "in round 3; 0 of 3 restarts used; no restart: "
+                       "--no-restart-on has 77; --exit-map makes worker 9");
+    map.code_plus_1[EXIT_CLASS_WORKER] = 78; /* What it is anyway. */
+    v.why = "";
+    assert_verdict(&v, "failed with exit code 77: rank 2 (local rank 2, node "
+                       "rank 0, host w0, pid 123) exited with 77 after 312 ms "
+                       "in round 3; 0 of 3 restarts used");
+}
+
+static void test_classes(void **state)
+{
+    static const struct {
+        enum failure_kind kind;
+        int code;
+        uint32_t node_rank;
+        const char *word;
+    } cases[] = {
+        {FAILURE_NONE, 0, 0, "ok"}, {FAILURE_WORKER, 1, 1, "worker"},
+        {FAILURE_WORKER, 137, 0, "worker"}, {FAILURE_WORKER, 127, 0, "exec"},
+        {FAILURE_WORKER, 65, 0, "worker"}, {FAILURE_AGENT, 65, 0, "data"},
+        {FAILURE_STOPPED, 143, 0, "stopped"},
+        {FAILURE_STOPPED, 201, 1, "peer"}, {FAILURE_LOST, 201, 1, "peer"},
+        {FAILURE_AGENT, 126, 0, "exec"}, {FAILURE_AGENT, 202, 0, "resource"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct failure f = {.kind = cases[i].kind,
+                            .node_rank = cases[i].node_rank};
+        struct verdict v = verdict_of(cases[i].code, &f);
+
+        assert_string_equal(exit_class_word(verdict_class(&v)),
+                            cases[i].word);
+    }
+}
+
 /* A worker's own 65 is not agent's class. */
 static void test_a_worker_with_a_code_of_agent(void **state)
 {
@@ -336,6 +386,8 @@ int main(void)
         cmocka_unit_test(test_signal_names),
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_a_worker_failed),
+        cmocka_unit_test(test_why_and_map),
+        cmocka_unit_test(test_classes),
         cmocka_unit_test(test_a_worker_with_a_code_of_agent),
         cmocka_unit_test(test_a_worker_of_another_pod),
         cmocka_unit_test(test_hint_and_tail_follow),
