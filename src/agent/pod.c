@@ -1,5 +1,5 @@
-/* pod: see pod.h. This file has the states, the workers and the signals;
- * pod_link.c has pod 0, pod_time.c the clock. */
+/* pod: see pod.h. This file has the states and the signals; pod_worker.c has
+ * the workers, pod_link.c pod 0, pod_time.c the clock. */
 #include "agent/pod.h"
 
 #include "agent/pod_parts.h"
@@ -34,8 +34,7 @@ void pod_move(struct pod *p, enum pod_state to)
     p->state = to;
 }
 
-/* STOPPING: how many are told, and how long they have. */
-static void say_stopping(const struct pod *p)
+void pod_say_stopping(const struct pod *p)
 {
     char buf[96];
     struct text t;
@@ -123,7 +122,7 @@ void pod_stop_workers(struct pod *p, uint64_t now_ms)
     switch (p->state) {
     case POD_RUNNING:
         pod_move(p, POD_STOPPING);
-        say_stopping(p);
+        pod_say_stopping(p);
         supervisor_stop(&p->sup, now_ms);
         if (p->sup.state == SUP_IDLE)
             pod_nothing_runs(p, now_ms);
@@ -230,97 +229,6 @@ void pod_stage_done(struct pod *p, uint64_t now_ms,
     pod_take_queue(p, now_ms);
 }
 
-/* Which failure was first is as clear as it gets: tell pod 0. */
-static void pod_settle(struct pod *p, uint64_t now_ms)
-{
-    p->settle_ms = 0;
-    pod_report(p, now_ms);
-}
-
-static void take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
-{
-    switch (news) {
-    case SUP_QUIET:
-        break;
-    case SUP_FAILED:
-        pod_move(p, POD_STOPPING);
-        say_stopping(p);
-        if (p->link != LINK_ADMITTED)
-            pod_say(p, LOG_WARNING, "a worker failed; stopping the others");
-        p->settle_ms = now_ms + POD_SETTLE_MS;
-        break;
-    case SUP_STOPPED:
-        pod_nothing_runs(p, now_ms);
-        break;
-    case SUP_DONE:
-        if (p->ended || p->stop_signo) {
-            pod_nothing_runs(p, now_ms);
-        } else if (p->state == POD_STOPPING) {
-            pod_nothing_runs(p, now_ms); /* STOP came while it cleaned up. */
-        } else {
-            pod_move(p, POD_FINISHED);
-            pod_report(p, now_ms);
-        }
-        break;
-    case SUP_STUCK:
-        p->runs = false;
-        if (p->ended || p->stop_signo) {
-            pod_say(p, LOG_ERROR, "a process of the workers outlives SIGKILL; "
-                                  "the node may need a restart");
-            pod_nothing_runs(p, now_ms);
-            break;
-        }
-        pod_fault(p, now_ms, ERR_RESOURCE,
-                  "a process of the workers outlives SIGKILL; the node may "
-                  "need a restart (see the lines above for its pid)");
-        break;
-    }
-}
-
-/* The failure that an exit is. */
-static void describe_exit(const struct pod *p, const struct pod_exit *x,
-                          struct failure *f)
-{
-    memset(f, 0, sizeof *f);
-    f->kind = FAILURE_WORKER;
-    f->code = x->code;
-    f->signo = x->signo;
-    f->node_rank = p->cfg.node_rank;
-    f->rank = p->at.rank_base + x->worker;
-    f->local_rank = x->worker;
-    f->pid = x->pid;
-    f->round = p->round;
-    f->ran_ms = x->ran_ms;
-    (void)text_copy(f->host, sizeof f->host, p->cfg.host);
-    (void)text_copy(f->text, sizeof f->text, x->hint);
-    (void)text_copy(f->tail, sizeof f->tail, x->tail);
-}
-
-void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
-{
-    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING;
-    struct failure f;
-
-    /* A KILL of agent's own is never a cause. */
-    if (!ok && (first || (p->settle_ms && !p->sup.killed))) {
-        describe_exit(p, x, &f);
-        if (first || failure_beats(&f, &p->failure))
-            p->failure = f;
-    }
-    take_news(p, now_ms, supervisor_exited(&p->sup, now_ms, x->worker, ok));
-    if (p->settle_ms && p->sup.n_alive == 0)
-        pod_settle(p, now_ms); /* Nobody is left to be the cause. */
-    pod_take_queue(p, now_ms);
-}
-
-void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
-               bool output_pending)
-{
-    take_news(p, now_ms,
-              supervisor_swept(&p->sup, now_ms, n_left, output_pending));
-    pod_take_queue(p, now_ms);
-}
-
 static bool is_stop(int signo)
 {
     return signo == SIGTERM || signo == SIGINT || signo == SIGHUP ||
@@ -396,7 +304,7 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
     if (now_ms >= supervisor_deadline(&p->sup)) {
         bool killed = p->sup.killed;
 
-        take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
+        pod_take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
         if (p->sup.killed && !killed)
             pod_say(p, LOG_DEBUG, "the grace is over: KILL to %u worker%s and "
                     "what is left", p->sup.n_alive,

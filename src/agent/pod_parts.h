@@ -1,5 +1,6 @@
-/* pod_parts: what pod.c (workers, signals, states), pod_link.c (pod 0) and
- * pod_time.c (deadlines) need of each other. Internal to the pod. */
+/* pod_parts: what pod.c (signals, states), pod_worker.c (workers),
+ * pod_link.c (pod 0) and pod_time.c (deadlines) need of each other. Internal
+ * to the pod. */
 #ifndef AGENT_POD_PARTS_H
 #define AGENT_POD_PARTS_H
 
@@ -29,6 +30,12 @@ void pod_end(struct pod *p, uint64_t now_ms, int code,
 void pod_nothing_runs(struct pod *p, uint64_t now_ms);
 void pod_begin_round(struct pod *p, uint64_t now_ms,
                      const struct wire_msg *m);
+/* What the supervisor says of the workers. */
+void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news);
+/* Which failure was first is as clear as it gets: tell pod 0. */
+void pod_settle(struct pod *p, uint64_t now_ms);
+/* How many are told to stop, and how long they have; for -v. */
+void pod_say_stopping(const struct pod *p);
 void pod_leave(struct pod *p, uint64_t now_ms);
 void pod_gone(struct pod *p);
 /* ARRIVED gets the address of this pod for the mesh test. False where that

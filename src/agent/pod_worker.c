@@ -1,0 +1,96 @@
+/* pod_worker: a pod and its workers: how they end, and what follows. */
+#include "agent/pod_parts.h"
+
+#include "base/text.h"
+
+#include <string.h>
+
+void pod_settle(struct pod *p, uint64_t now_ms)
+{
+    p->settle_ms = 0;
+    pod_report(p, now_ms);
+}
+
+void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
+{
+    switch (news) {
+    case SUP_QUIET:
+        break;
+    case SUP_FAILED:
+        pod_move(p, POD_STOPPING);
+        pod_say_stopping(p);
+        if (p->link != LINK_ADMITTED)
+            pod_say(p, LOG_WARNING, "a worker failed; stopping the others");
+        p->settle_ms = now_ms + POD_SETTLE_MS;
+        break;
+    case SUP_STOPPED:
+        pod_nothing_runs(p, now_ms);
+        break;
+    case SUP_DONE:
+        if (p->ended || p->stop_signo) {
+            pod_nothing_runs(p, now_ms);
+        } else if (p->state == POD_STOPPING) {
+            pod_nothing_runs(p, now_ms); /* STOP came while it cleaned up. */
+        } else {
+            pod_move(p, POD_FINISHED);
+            pod_report(p, now_ms);
+        }
+        break;
+    case SUP_STUCK:
+        p->runs = false;
+        if (p->ended || p->stop_signo) {
+            pod_say(p, LOG_ERROR, "a process of the workers outlives SIGKILL; "
+                                  "the node may need a restart");
+            pod_nothing_runs(p, now_ms);
+            break;
+        }
+        pod_fault(p, now_ms, ERR_RESOURCE,
+                  "a process of the workers outlives SIGKILL; the node may "
+                  "need a restart (see the lines above for its pid)");
+        break;
+    }
+}
+
+/* The failure that an exit is. */
+static void describe_exit(const struct pod *p, const struct pod_exit *x,
+                          struct failure *f)
+{
+    memset(f, 0, sizeof *f);
+    f->kind = FAILURE_WORKER;
+    f->code = x->code;
+    f->signo = x->signo;
+    f->node_rank = p->cfg.node_rank;
+    f->rank = p->at.rank_base + x->worker;
+    f->local_rank = x->worker;
+    f->pid = x->pid;
+    f->round = p->round;
+    f->ran_ms = x->ran_ms;
+    (void)text_copy(f->host, sizeof f->host, p->cfg.host);
+    (void)text_copy(f->text, sizeof f->text, x->hint);
+    (void)text_copy(f->tail, sizeof f->tail, x->tail);
+}
+
+void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
+{
+    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING;
+    struct failure f;
+
+    /* A KILL of agent's own is never a cause. */
+    if (!ok && (first || (p->settle_ms && !p->sup.killed))) {
+        describe_exit(p, x, &f);
+        if (first || failure_beats(&f, &p->failure))
+            p->failure = f;
+    }
+    pod_take_news(p, now_ms, supervisor_exited(&p->sup, now_ms, x->worker, ok));
+    if (p->settle_ms && p->sup.n_alive == 0)
+        pod_settle(p, now_ms); /* Nobody is left to be the cause. */
+    pod_take_queue(p, now_ms);
+}
+
+void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
+               bool output_pending)
+{
+    pod_take_news(p, now_ms,
+              supervisor_swept(&p->sup, now_ms, n_left, output_pending));
+    pod_take_queue(p, now_ms);
+}
