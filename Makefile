@@ -58,6 +58,8 @@ agent_obj  := $(agent_src:%.c=$(O)/obj/%.o)
 ddp_obj    := $(ddp_src:%.c=$(O)/obj/%.o)
 unit_bin   := $(patsubst tests/unit/%.c,$(O)/tests/%, \
     $(wildcard tests/unit/test_*.c))
+fuzz_bin   := $(patsubst tests/fuzz/%.c,$(O)/tests/%, \
+    $(wildcard tests/fuzz/fuzz_*.c))
 sim_obj    := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/sim/*.c))
 tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
 
@@ -115,6 +117,28 @@ $(O)/tests/%: tests/unit/%.c $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
 	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
 	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libagent.a $(shared_libs) \
 	    -lcmocka -lm
+# Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
+# with `make fuzz-<name>`.
+$(O)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libagent.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d -MT $@ -Itests \
+	    -DFUZZ_CORPUS='"tests/fuzz/corpus/$*"' $(AGENT_LDFLAGS) $(LDFLAGS) \
+	    -o $@ $(filter %.c,$^) $(O)/libagent.a $(shared_libs)
+$(O)/libfuzzer_%: tests/fuzz/fuzz_%.c $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d -MT $@ -Itests -fsanitize=fuzzer \
+	    $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< $(O)/libagent.a $(shared_libs)
+fuzz-%: tests/fuzz/fuzz_%.c
+	$(Q)$(MAKE) --no-print-directory O=$(O)/fuzz CC='$(FUZZ_CC)' \
+	    SAN=address,undefined,fuzzer-no-link CFLAGS='-O1 -g' \
+	    $(O)/fuzz/libfuzzer_$*
+	@mkdir -p $(O)/fuzz/corpus_$*
+	$(O)/fuzz/libfuzzer_$* -max_total_time=$(FUZZ_SECONDS) \
+	    -artifact_prefix=$(O)/fuzz/$*- $(O)/fuzz/corpus_$* \
+	    tests/fuzz/corpus/$*
+FUZZ_CC      ?= clang
+FUZZ_SECONDS ?= 60
 $(O)/tests/%: tests/lib/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
@@ -155,9 +179,9 @@ check-built: all unit-programs $(tool_bin)
 	$(Q)TEST_KEEP_GOING=1 $(MAKE) -j1 --no-print-directory check-units \
 	    check-sim check-system check-tree
 	$(Q)tests/run --summary $(O)/results
-unit-programs: $(unit_bin) $(O)/sim
-check-units: $(unit_bin)
-	$(Q)tests/run -o $(O)/results units $(unit_bin)
+unit-programs: $(unit_bin) $(fuzz_bin) $(O)/sim
+check-units: $(unit_bin) $(fuzz_bin)
+	$(Q)tests/run -o $(O)/results units $(unit_bin) $(fuzz_bin)
 check-sim: $(O)/sim
 	$(Q)tests/run -o $(O)/results sim "$(O)/sim --seeds $(SEEDS)"
 check-system: all $(tool_bin)
@@ -244,4 +268,5 @@ distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
 -include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
-    $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d)
+    $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
+    $(fuzz_bin:=.d)

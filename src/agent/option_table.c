@@ -95,7 +95,11 @@ static const struct opt_row rows[] = {
              "Verify this manifest's files before any worker starts."),
      .at = AT(datasets), .count_at = AT(n_datasets), .arg = "MANIFEST",
      .none = "no data set",
-     .more = "May be repeated; the variable holds a list with commas.",
+     .more = "May be repeated; the variable holds a list with commas. Read are "
+             "our own JSON (agent manifest), lines of sha256sum, sha512sum, "
+             "sha1sum and md5sum, also with --tag, BagIt bags, .dir objects "
+             "of DVC, and Git LFS pointers. Without a name in it the set has "
+             "the folder's.",
      .group = OPT_GROUP_DATA},
     {ROW(STAGED, "source", paths, NULL, "Where the files are."),
      .at = AT(sources), .count_at = AT(n_sources), .arg = "DIR",

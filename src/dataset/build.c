@@ -11,6 +11,7 @@
 #include "dataset/copy.h"
 #include "dataset/folders.h"
 #include "dataset/marker.h"
+#include "dataset/sizes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -80,10 +81,12 @@ static int copy_all(struct build *b, struct err *e)
 
     if (rc)
         return rc;
+    rc = sizes_check_bag(s->m, &c.from, e);
     s->meter->total = s->m->n_bytes;
     atomic_store(&s->meter->done, 0);
-    rc = pool_run(s->m->n_entries, sizeof(struct pump_buffers), copy_entry, &c,
-                  s->meter, e);
+    if (rc == 0)
+        rc = pool_run(s->m->n_entries, sizeof(struct pump_buffers),
+                      copy_entry, &c, s->meter, e);
     (void)close(c.from.fd);
     return rc;
 }
@@ -204,13 +207,29 @@ static int open_part(struct build *b, struct err *e)
     return 0;
 }
 
+/* What the set needs is known once all sizes are. */
+static int find_sizes(const struct stage_set *s, struct err *e)
+{
+    struct tree from;
+    int rc = tree_open(&from, s->source, e);
+
+    if (rc)
+        return rc;
+    rc = sizes_fill(s->m, &from, s->meter, e);
+    (void)close(from.fd);
+    return rc;
+}
+
 int build_stage(const struct stage_set *set, struct err *e)
 {
     struct stage_set with_need = *set, *s = &with_need;
     struct build b = {.s = s, .part = {.fd = -1, .shown = b.shown},
                       .sync_each = s->m->n_outputs <= FSYNC_FILES_MAX};
-    int rc = tree_remove(s->root.fd, s->part);
+    int rc = find_sizes(s, e);
 
+    if (rc)
+        return rc;
+    rc = tree_remove(s->root.fd, s->part);
     s->root.need = b.part.need = bytes_needed(s);
     if (rc)
         return space_fault(&s->root, "remove the left-over", s->part, -rc, e);

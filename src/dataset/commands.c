@@ -55,8 +55,7 @@ static int stage_one(const struct options *o, unsigned i)
 
     if (stage_run(&req, on_progress, &said, &result, &e))
         return failed(&e);
-    if (result.note[0])
-        log_warning("%s", result.note);
+    stage_warn(&result);
     log_info("%s: %" PRIu64 " files, %" PRIu64 " bytes, %s", result.name,
              result.n_files, result.n_bytes,
              result.reused ? "already staged" : "staged");
@@ -116,7 +115,7 @@ static int report(const struct manifest *m, const struct verify_report *r)
     return worst(r);
 }
 
-static int verify(const struct manifest *m, const char *folder)
+static int verify(struct manifest *m, const char *folder)
 {
     struct meter meter = {.fn = NULL};
     struct verify_report r;
@@ -142,14 +141,11 @@ int dataset_command_verify(const struct options *o)
         (void)err_set(&e, ERR_USAGE, "verify: agent verify MANIFEST [DIR]");
         return failed(&e);
     }
-    if (load_manifest(&m, o->args[0], &e))
+    if (load_manifest(&m, o->args[0], o->n_args > 1 ? o->args[1] : NULL,
+                      &folder, &e))
         return failed(&e);
-    if (o->n_args == 1)
-        folder = load_folder(o->args[0], &e);
-    if (o->n_args == 1 && !folder)
-        status = failed(&e);
-    else
-        status = verify(&m, folder ? folder : o->args[1]);
+    stage_warn_hash(m.name, manifest_weak_hash(&m));
+    status = verify(&m, folder);
     free(folder);
     manifest_free(&m);
     return status;

@@ -179,6 +179,9 @@ int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
 
     if (rc)
         return rc;
+    if ((uint64_t)st.st_size != entry->size && !entry->has_size)
+        return err_set(e, ERR_DATA, "'%s' changed while it was read",
+                       path_show(&shown, c->from.shown, entry->path));
     if ((uint64_t)st.st_size != entry->size)
         return size_fault(path_show(&shown, c->from.shown, entry->path), from,
                           (uint64_t)st.st_size, &want, e);

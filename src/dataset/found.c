@@ -89,7 +89,9 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     const struct manifest_output *out = &h->copy.m->outputs[i];
     const struct manifest_entry *entry = &h->copy.m->entries[out->entry];
     struct marker_row *row = &h->f->rows[i];
-    struct copy_want want = {out->path, entry->size, entry->hash_kind,
+    struct copy_want want = {out->path,
+                             entry->has_size ? entry->size : row->size,
+                             entry->hash_kind,
                              entry->hash, "the manifest"};
     struct stat st;
     int rc;

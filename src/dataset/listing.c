@@ -246,6 +246,7 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     if (pump.n > MANIFEST_FILE_MAX || pump.unpacked_over)
         return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB", shown);
     entry->size = pump.n;
+    entry->has_size = true;
     memcpy(entry->hash, pump.hash, sizeof entry->hash);
     if (entry->unpack != UNPACK_NONE) {
         entry->has_unpacked_size = entry->has_unpacked_sha256 = true;

@@ -5,11 +5,12 @@
 #include "base/err.h"
 #include "dataset/manifest.h"
 
-/* Read the file `path`. Fails with ERR_NODATA where it is missing, ERR_DATA
- * where it is no manifest. End with manifest_free(). */
-int load_manifest(struct manifest *ret, const char *path, struct err *e);
-
-/* The folder of `path`, allocated; NULL without memory, with `e` set. */
-char *load_folder(const char *path, struct err *e);
+/* Read and finish the manifest `path`: a file, or the folder of a BagIt bag.
+ * Where the form has no name the set gets the folder's. `source` is where the
+ * files are, or NULL: the manifest's folder; `*ret_source` is the one that
+ * counts, to be freed. Fails with ERR_NODATA where the manifest is missing,
+ * ERR_DATA where it is none. End with manifest_free(). */
+int load_manifest(struct manifest *ret, const char *path, const char *source,
+                  char **ret_source, struct err *e);
 
 #endif

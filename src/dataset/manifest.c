@@ -84,13 +84,35 @@ static int by_path(const void *a, const void *b)
 static bool same_entry(const struct manifest_entry *a,
                        const struct manifest_entry *b)
 {
-    return a->size == b->size && a->hash_kind == b->hash_kind &&
+    return a->size == b->size && a->has_size == b->has_size &&
+           a->hash_kind == b->hash_kind &&
            memcmp(a->hash, b->hash, digest_size(a->hash_kind)) == 0 &&
            a->unpack == b->unpack && a->keep == b->keep &&
            a->has_unpacked_size == b->has_unpacked_size &&
            a->unpacked_size == b->unpacked_size &&
            a->has_unpacked_sha256 == b->has_unpacked_sha256 &&
            memcmp(a->unpacked_sha256, b->unpacked_sha256, 32) == 0;
+}
+
+/* sha512, sha256, sha1, md5. */
+static unsigned strength(enum digest_kind kind)
+{
+    return kind == DIGEST_SHA512 ? 4 : 3 - (unsigned)kind;
+}
+
+/* Sums of two kinds for one file, as in a CHECKSUM file: the stronger tells
+ * more. */
+static bool take_stronger(const struct manifest *m, struct manifest_entry *kept,
+                          struct manifest_entry *entry)
+{
+    if (m->form != FORM_SUMS || kept->hash_kind == entry->hash_kind)
+        return false;
+    if (strength(entry->hash_kind) > strength(kept->hash_kind)) {
+        kept->hash_kind = entry->hash_kind;
+        kept->line = entry->line;
+        memcpy(kept->hash, entry->hash, sizeof kept->hash);
+    }
+    return true;
 }
 
 static int drop_doubles(struct manifest *m, const char *file, struct err *e)
@@ -106,7 +128,7 @@ static int drop_doubles(struct manifest *m, const char *file, struct err *e)
             m->entries[n++] = *entry;
             continue;
         }
-        if (!same_entry(last, entry)) {
+        if (!take_stronger(m, last, entry) && !same_entry(last, entry)) {
             int rc = err_set(e, ERR_DATA,
                              "%s:%u: '%s' is listed twice and differs from "
                              "line %u: keep the right one",
@@ -206,14 +228,17 @@ static void escape_path(char *to, const char *path)
 static char *digest_line(const struct manifest_entry *entry)
 {
     char hex[DIGEST_HEX_MAX], escaped[2 * DATASET_PATH_MAX + 1];
+    char size[24] = "-";
     bool odd = strchr(entry->path, '\n') != NULL;
     char *line = NULL;
 
     digest_hex(entry->hash, digest_size(entry->hash_kind), hex);
     if (odd)
         escape_path(escaped, entry->path);
-    if (asprintf(&line, "%s%s:%s %" PRIu64 " %s %s\n", odd ? "\\" : "",
-                 digest_word(entry->hash_kind), hex, entry->size,
+    if (entry->has_size)
+        (void)snprintf(size, sizeof size, "%" PRIu64, entry->size);
+    if (asprintf(&line, "%s%s:%s %s %s %s\n", odd ? "\\" : "",
+                 digest_word(entry->hash_kind), hex, size,
                  odd ? escaped : entry->path,
                  manifest_unpack_word(entry->unpack)) < 0)
         return NULL;
@@ -250,6 +275,18 @@ static int compute_digest(struct manifest *m, struct err *e)
     for (size_t i = 0; i < n; i++)
         free(lines[i]);
     return rc;
+}
+
+const char *manifest_weak_hash(const struct manifest *m)
+{
+    bool sha1 = false;
+
+    for (size_t i = 0; i < m->n_entries; i++) {
+        if (m->entries[i].hash_kind == DIGEST_MD5)
+            return "md5";
+        sha1 = sha1 || m->entries[i].hash_kind == DIGEST_SHA1;
+    }
+    return sha1 ? "sha1" : NULL;
 }
 
 int manifest_finish(struct manifest *m, const char *file, struct err *e)

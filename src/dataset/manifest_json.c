@@ -1,4 +1,4 @@
-/* manifest_json: our own JSON, read strictly; see manifest.h. */
+/* manifest_json: our own JSON, read strictly. */
 #include "dataset/manifest.h"
 
 #include "dataset/manifest_reader.h"
@@ -135,6 +135,7 @@ static int read_entry_value(struct reader *r, struct draft *d, unsigned key)
     case KEY_PATH:
         return read_path(r, d);
     case KEY_SIZE:
+        entry->has_size = true;
         return reader_size(r, "size", &entry->size);
     case KEY_UNPACK:
         return read_unpack(r, &entry->unpack);
@@ -237,9 +238,12 @@ static int read_files(struct reader *r)
     bool first = true;
     int rc = reader_expect(r, '[', "for 'files'");
 
-    while (rc == 0 && (rc = reader_item(r, &first, ']', "in 'files'")) > 0)
-        rc = read_entry(r);
-    return rc;
+    while (rc == 0 && (rc = reader_item(r, &first, ']', "in 'files'")) > 0) {
+        rc = reader_refill(r);
+        if (rc == 0)
+            rc = read_entry(r);
+    }
+    return rc ? rc : reader_refill(r);
 }
 
 static int read_version(struct reader *r)
@@ -277,18 +281,16 @@ static int read_name(struct reader *r)
     return rc;
 }
 
-static int read_top(struct reader *r)
+int manifest_read_ours(struct reader *r)
 {
     bool first = true;
     uint32_t seen = 0;
     unsigned key = 0;
     int rc;
 
-    if (reader_peek(r) != '{')
-        return reader_fail(r, r->pos,
-                           "no JSON object: only JSON manifests are read in "
-                           "this version");
-    r->pos++;
+    rc = reader_expect(r, '{', "for the manifest");
+    if (rc)
+        return rc;
     while ((rc = reader_key(r, &first, top_keys, N_TOP_KEYS, &seen,
                             &key)) > 0) {
         if (key == KEY_MANIFEST)
@@ -305,26 +307,5 @@ static int read_top(struct reader *r)
             return reader_fail(r, r->pos - 1, "'%s' is missing", top_keys[k]);
     if (rc == 0 && (reader_peek(r) != '\0' || r->pos < r->len))
         return reader_fail(r, r->pos, "text after the end of the manifest");
-    return rc;
-}
-
-int manifest_read(struct manifest *ret, const char *file, const char *text,
-                  size_t len, struct err *e)
-{
-    struct manifest m = {.n_entries = 0};
-    struct reader r = {.file = file, .text = text, .len = len, .line_n = 1,
-                       .m = &m, .e = e};
-    int rc;
-
-    if (len > MANIFEST_MAX_BYTES)
-        return err_set(e, ERR_DATA, "%s: more than %u MiB", file,
-                       MANIFEST_MAX_BYTES >> 20);
-    rc = read_top(&r);
-    if (rc == 0)
-        rc = manifest_finish(&m, file, e);
-    if (rc == 0)
-        *ret = m;
-    else
-        manifest_free(&m);
     return rc;
 }

@@ -7,8 +7,12 @@
 int reader_fail(struct reader *r, size_t pos, const char *fmt, ...)
 {
     char why[ERR_TEXT_MAX];
-    unsigned line = 1, column = 1;
+    unsigned line = r->line_before + 1, column = r->column_before + 1;
     va_list ap;
+
+    if (pos + 1 >= r->len && r->input && !r->ended)
+        return err_set(r->e, ERR_DATA, "%s:%u:%u: an entry of more than %u MiB",
+                       r->file, line, column, READER_ITEM_MAX >> 20);
 
     va_start(ap, fmt);
     (void)vsnprintf(why, sizeof why, fmt, ap);
@@ -22,6 +26,44 @@ int reader_fail(struct reader *r, size_t pos, const char *fmt, ...)
         }
     }
     return err_set(r->e, ERR_DATA, "%s:%u:%u: %s", r->file, line, column, why);
+}
+
+/* Count what is about to leave the window. */
+static void leave(struct reader *r)
+{
+    (void)reader_line(r);
+    for (size_t i = 0; i < r->pos; i++) {
+        if (r->text[i] == '\n') {
+            r->line_before++;
+            r->column_before = 0;
+        } else if (((unsigned char)r->text[i] & 0xc0) != 0x80) {
+            r->column_before++;
+        }
+    }
+    r->n_before += r->pos;
+    r->len -= r->pos;
+    memmove(r->window, r->window + r->pos, r->len);
+    r->pos = r->line_pos = 0;
+}
+
+int reader_refill(struct reader *r)
+{
+    if (!r->input || r->ended || r->len - r->pos >= READER_ITEM_MAX)
+        return 0;
+    leave(r);
+    while (!r->ended && r->len < 2 * READER_ITEM_MAX) {
+        long n = r->input->read(r->input->ctx, r->window + r->len,
+                                2 * READER_ITEM_MAX - r->len, r->e);
+
+        if (n < 0)
+            return -r->e->code;
+        r->ended = n == 0;
+        r->len += (size_t)n;
+        if (r->n_before + r->len > MANIFEST_MAX_BYTES)
+            return err_set(r->e, ERR_DATA, "%s: more than %u MiB", r->file,
+                           MANIFEST_MAX_BYTES >> 20);
+    }
+    return 0;
 }
 
 static void skip_space(struct reader *r)

@@ -10,6 +10,7 @@
  * failing (ERR_RESOURCE). None of this leaves anything that looks finished. */
 #include "dataset/stage.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "dataset/build.h"
@@ -49,7 +50,7 @@ static int no_path(const char *what, const char *path, struct err *e)
                    strerror(error));
 }
 
-static int in_place(const struct manifest *m, const char *source,
+static int in_place(struct manifest *m, const char *source,
                     struct meter *meter, struct stage_result *ret,
                     struct err *e)
 {
@@ -158,6 +159,18 @@ static bool take_changed(struct found *f, const struct stage_set *s, bool all,
     return true;
 }
 
+/* A size that the manifest does not list, from the stage itself. */
+static void know_size(struct manifest *m, const struct manifest_output *out,
+                      uint64_t size)
+{
+    struct manifest_entry *entry = &m->entries[out->entry];
+
+    if (entry->has_size || out->unpacked || entry->size > 0)
+        return;
+    entry->size = size;
+    m->n_bytes += size;
+}
+
 /* 1: a finished stage is there; 0: not, so far as can be said at this point. */
 static int look(const struct stage_set *s, bool reverify, bool locked,
                 char note[ERR_TEXT_MAX], struct err *e)
@@ -175,6 +188,8 @@ static int look(const struct stage_set *s, bool reverify, bool locked,
                      "the set is staged anew: '%s' has no marker of a "
                      "finished stage of it",
                      s->final);
+    for (size_t i = 0; good && i < s->m->n_outputs; i++)
+        know_size(s->m, &s->m->outputs[i], f.rows[i].size);
     found_free(&f);
     return rc ? rc : good;
 }
@@ -222,7 +237,7 @@ static int make(const struct stage_set *s, bool reverify,
 }
 
 static int into_stage(const struct stage_request *req,
-                      const struct manifest *m, const char *source,
+                      struct manifest *m, const char *source,
                       struct meter *meter, struct stage_result *ret,
                       struct err *e)
 {
@@ -248,28 +263,38 @@ static int into_stage(const struct stage_request *req,
     return 0;
 }
 
+void stage_warn_hash(const char *name, const char *weak_hash)
+{
+    if (weak_hash)
+        log_warning("%s: %s is good against accidents, not against intent: "
+                    "use sha256 where the source is not trusted",
+                    name, weak_hash);
+}
+
+void stage_warn(const struct stage_result *r)
+{
+    if (r->note[0])
+        log_warning("%s", r->note);
+    stage_warn_hash(r->name, r->weak_hash);
+}
+
 int stage_run(const struct stage_request *req, stage_progress_fn *progress,
               void *ctx, struct stage_result *ret, struct err *e)
 {
     struct meter meter = {.fn = progress, .ctx = ctx};
     struct manifest m;
-    autofree char *folder = NULL;
-    const char *source = req->source;
+    autofree char *source = NULL;
     int rc;
 
     memset(ret, 0, sizeof *ret);
-    if (!source) {
-        source = folder = load_folder(req->manifest, e);
-        if (!folder)
-            return -e->code;
-    }
-    rc = load_manifest(&m, req->manifest, e);
+    rc = load_manifest(&m, req->manifest, req->source, &source, e);
     if (rc)
         return rc;
     (void)text_copy(ret->name, sizeof ret->name, m.name);
     memcpy(ret->digest, m.digest, sizeof ret->digest);
     ret->n_files = m.n_entries;
-    ret->n_bytes = meter.total = m.n_bytes;
+    ret->weak_hash = manifest_weak_hash(&m);
+    meter.total = m.n_bytes;
     atomic_init(&meter.done, 0);
     rc = req->stage_dir ? into_stage(req, &m, source, &meter, ret, e)
                         : in_place(&m, source, &meter, ret, e);
@@ -277,6 +302,7 @@ int stage_run(const struct stage_request *req, stage_progress_fn *progress,
         atomic_store(&meter.done, meter.total);
         meter_tell(&meter, false);
     }
+    ret->n_bytes = m.n_bytes;
     manifest_free(&m);
     return rc;
 }

@@ -28,6 +28,7 @@ struct stage_result {
     bool reused;               /* A finished stage was found. */
     uint64_t n_files, n_bytes; /* What the manifest lists. */
     char note[ERR_TEXT_MAX];   /* "", or what the user should be warned of. */
+    const char *weak_hash;     /* NULL, or the hash to be warned of. */
 };
 
 /* Called now and then, at most some 10 times a second, and at the end.
@@ -49,5 +50,9 @@ typedef void stage_progress_fn(void *ctx, uint64_t done_bytes,
  * `progress` may be NULL. */
 int stage_run(const struct stage_request *req, stage_progress_fn *progress,
               void *ctx, struct stage_result *ret, struct err *e);
+
+/* Warn of what is in the result: its note and its hash. */
+void stage_warn(const struct stage_result *r);
+void stage_warn_hash(const char *name, const char *weak_hash);
 
 #endif

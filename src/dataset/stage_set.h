@@ -10,7 +10,7 @@
 #include <limits.h>
 
 struct stage_set { /* All is borrowed. */
-    const struct manifest *m;
+    struct manifest *m;
     const char *source;
     struct space root; /* The stage; all names below are in it. */
     char final[NAME_MAX + 1], part[NAME_MAX + 1], lock[NAME_MAX + 1];

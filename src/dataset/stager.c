@@ -75,8 +75,7 @@ stager_main(const struct stage_request *req, unsigned n, int fd)
             say(&c, &l);
             _exit(l.err.code);
         }
-        if (l.set.note[0])
-            log_warning("%s", l.set.note);
+        stage_warn(&l.set);
         say(&c, &l);
     }
     _exit(0);

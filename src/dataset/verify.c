@@ -6,6 +6,7 @@
 #include "dataset/verify.h"
 
 #include "dataset/copy.h"
+#include "dataset/sizes.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -104,7 +105,23 @@ void verify_free(struct verify_report *r)
     memset(r, 0, sizeof *r);
 }
 
-int verify_set(const struct manifest *m, const char *folder, bool all,
+/* Also what is there and not listed, where that is a fault. */
+static int verify_all(struct verify *v, struct manifest *m, struct err *e)
+{
+    int rc = sizes_fill(m, &v->copy.from, v->copy.meter, e);
+
+    if (rc)
+        return rc;
+    v->copy.meter->total = m->n_bytes;
+    rc = pool_run(m->n_entries, sizeof(struct pump_buffers), verify_one, v,
+                  v->copy.meter, e);
+    if (rc)
+        return rc;
+    rc = sizes_check_bag(m, &v->copy.from, e);
+    return rc && v->all ? note_bad(v, m->n_entries, e) : rc;
+}
+
+int verify_set(struct manifest *m, const char *folder, bool all,
                struct meter *meter, struct verify_report *ret, struct err *e)
 {
     struct verify v = {.all = all, .report = ret};
@@ -119,8 +136,7 @@ int verify_set(const struct manifest *m, const char *folder, bool all,
     v.copy.unpacked = unpacked = calloc(m->n_entries, sizeof *unpacked);
     if (unpacked) {
         (void)pthread_mutex_init(&v.lock, NULL);
-        rc = pool_run(m->n_entries, sizeof(struct pump_buffers), verify_one,
-                      &v, meter, e);
+        rc = verify_all(&v, m, e);
         (void)pthread_mutex_destroy(&v.lock);
         if (ret->n_bad > 0)
             qsort(ret->bad, ret->n_bad, sizeof *ret->bad, by_entry);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 struct verify_bad {
-    size_t entry; /* Index. */
+    size_t entry; /* Index; n_entries: of a file that is not listed. */
     struct err err;
 };
 
@@ -19,10 +19,11 @@ struct verify_report {
     size_t n_bad;
 };
 
-/* Check all files in `folder`. Without `all` it stops at the first bad
- * one; with it, it fails only where nothing could be checked, and what is
- * wrong with files is in `ret->bad`. End with verify_free(). */
-int verify_set(const struct manifest *m, const char *folder, bool all,
+/* Check all files in `folder`; sizes that `m` does not list are found out.
+ * Of a BagIt bag the payload must have no other files. Without `all` it stops
+ * at the first bad one; with it, it fails only where nothing could be checked,
+ * and what is wrong with files is in `ret->bad`. End with verify_free(). */
+int verify_set(struct manifest *m, const char *folder, bool all,
                struct meter *meter, struct verify_report *ret, struct err *e);
 void verify_free(struct verify_report *r);
 

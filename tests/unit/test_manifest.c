@@ -30,10 +30,9 @@ struct refused {
 };
 
 static const struct refused refused[] = {
-    {"", "m.json:1:1: no JSON object: only JSON manifests are read in this "
-         "version"},
-    {H0 "  a\n", "m.json:1:1: no JSON object: only JSON manifests are read in "
-                 "this version"},
+    {"", "m.json: it names no file"},
+    {"x", "m.json:1:1: neither JSON nor a line of a hash and a path, as "
+          "sha256sum writes it"},
     {"{", "m.json:1:2: a key in double quotes should come here"},
     {"{}", "m.json:1:2: 'manifest' is missing"},
     {"{\"manifest\": 1, \"files\": [" FILE_A "]}",

@@ -102,8 +102,8 @@ static void no_regular_file(void **state)
                  "manifest 'T/m.json' is no regular file");
     sh("rm %s; mkdir %s", f->manifest, f->manifest);
     assert_fault(f, run_stage(f), ERR_DATA,
-                 "manifest 'T/m.json' is a folder: give the manifest file in "
-                 "it");
+                 "manifest 'T/m.json' is a folder, and no BagIt bag: give the "
+                 "manifest file in it");
 }
 
 static void links_that_leave(void **state)
