@@ -86,7 +86,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     bar_move(b, p, PEER_ARRIVED);
-    if (b->cfg.nnodes > 1 && b->cfg.nnodes <= 64)
+    if (b->cfg.nnodes > 1 && b->cfg.nnodes <= BARRIER_SAY_MAX)
         bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
                 p->hello.host, p->addr, b->counts[PEER_ARRIVED],
                 b->cfg.nnodes);
@@ -151,6 +151,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     if (rank == NOBODY) {
         if (bar_door_message(b, now_ms, conn, m, &first))
             bar_hello(b, now_ms, conn, &first);
+        bar_plan_news(b, now_ms);
         return;
     }
     p = &b->peers[rank];
@@ -192,6 +193,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_MESH:
         break;
     }
+    bar_plan_news(b, now_ms);
     bar_try_over(b, now_ms, false);
 }
 

@@ -34,6 +34,8 @@
 #define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
 #define BARRIER_HELLO_MS 10000     /* A connection is admitted within this. */
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */
+#define BARRIER_NEWS_MS 500        /* What has changed; 1 ms more a pod. */
+#define BARRIER_SAY_MAX 64         /* Pods whose changes pod 0 tells singly. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
 #define BARRIER_RESTARTS_MAX 1000 /* With a period. */
 #define BARRIER_WHY_MAX 192       /* Why there is a restart, or none. */
@@ -53,6 +55,13 @@ enum bar_state {
     PEER_LEFT,     /* It said that it was told to stop. */
     PEER_BYE,      /* It has heard the end. */
     PEER_STATES,
+};
+
+enum bar_refused { /* Why a pod with this rank was refused last. */
+    BAR_NOT_REFUSED,
+    BAR_WRONG_JOB,
+    BAR_WRONG_TOKEN,
+    BAR_WRONG_NNODES,
 };
 
 struct barrier_config {
@@ -98,6 +107,8 @@ struct bar_peer {
     bool member; /* Of the round that runs. */
     uint32_t next_round; /* ARRIVED for less is about a round that it ran. */
     uint8_t percent;
+    uint8_t refused; /* enum bar_refused, while UNSEEN. */
+    uint8_t told;    /* What was told of it: barrier_words.c. */
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
     bool answered; /* Something was heard since the challenge. */
@@ -159,6 +170,8 @@ struct barrier {
     uint64_t not_before_ms; /* Back-off, or the lease of a silent pod. */
     uint64_t round_ms;      /* When the round started. */
     uint64_t summary_ms, ping_ms; /* When next. */
+    bool has_news;       /* Something has changed that is not told yet; */
+    uint64_t news_ms;    /* when it will be, or 0. */
     uint64_t end_ms;        /* When ENDING began. */
     bool end_waits;         /* Stay for pods that were not there, too. */
     struct mesh mesh;

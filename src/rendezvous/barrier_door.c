@@ -115,6 +115,7 @@ static void refuse_token(struct barrier *b, uint32_t conn,
     else
         text_add(&t, "node rank %u", hello->node_rank);
     text_add(&t, " (%s) %s; " SAME_TOKEN, hello->host, what);
+    bar_note_refused(b, hello->node_rank, BAR_WRONG_TOKEN);
     bar_refuse(b, conn, ERR_AUTH, buf);
 }
 

@@ -74,6 +74,7 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     p->conn = conn;
     p->heard_ms = now_ms;
     p->down_ms = 0;
+    p->refused = BAR_NOT_REFUSED;
     (void)text_copy(p->addr, sizeof p->addr, b->conns[conn].addr);
     b->conns[conn].rank = rank;
     bar_door_pass(b, conn);
@@ -114,6 +115,7 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
         f = bar_fault(b, ERR_AUTH,
                       "wrong job id: this pod says '%s', the job here is '%s'",
                       m->job_id, b->cfg.job_id);
+        bar_note_refused(b, m->node_rank, BAR_WRONG_JOB);
     } else if (m->nnodes != b->cfg.nnodes) {
         f = bar_fault(b, ERR_MISMATCH,
                       "pods disagree about the number of pods: node rank %u "
@@ -124,6 +126,7 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
             told(b, m->node_rank);
             bar_finish(b, now_ms, ERR_MISMATCH, &f);
         }
+        bar_note_refused(b, m->node_rank, BAR_WRONG_NNODES);
     } else if (rank == NOBODY) {
         f = bar_fault(b, ERR_MISMATCH, "all %u node ranks are held by live "
                       "pods", b->cfg.nnodes);

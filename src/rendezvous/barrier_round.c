@@ -53,6 +53,7 @@ void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to)
     b->counts[p->state]--;
     b->counts[to]++;
     p->state = to;
+    b->has_news = true;
 }
 
 void bar_send(const struct barrier *b, const struct bar_peer *p,
@@ -104,6 +105,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
         b->not_before_ms = now_ms + delay_ms;
     b->enough_ms = 0;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    bar_forget_news(b);
     bar_wake(b, now_ms + delay_ms);
     bar_wake(b, b->summary_ms);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {

@@ -57,6 +57,15 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
 /* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
  * other, for time-outs) where nobody is left to wait for. */
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
+/* barrier_words.c. A pod with this rank, if there is such a rank, is refused
+ * for this. */
+void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why);
+/* All is said, or not worth it any more. */
+void bar_forget_news(struct barrier *b);
+/* After each event: what has changed is told soon. */
+void bar_plan_news(struct barrier *b, uint64_t now_ms);
+/* Tell the pods what it is time for; while gathering. */
+void bar_tell_waiting(struct barrier *b, uint64_t now_ms);
 /* HELLO came on a connection that is not admitted. */
 void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                const struct wire_msg *m);

@@ -99,6 +99,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
         return;
     }
     form_group(b);
+    bar_forget_news(b);
     if (first)
         warn_commands(b);
     bar_phase(b, BAR_RUN);

@@ -1,120 +1,11 @@
 /* barrier_time: what pod 0 does because time has passed: heartbeats, silent
- * pods, newcomers, deadlines, and the summary of who is missing. */
+ * pods, newcomers, deadlines. */
 #include "rendezvous/barrier.h"
 
-#include "base/text.h"
 #include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_round.h"
 
 #include <string.h>
-
-static bool is_unseen(const void *b, unsigned i)
-{
-    return ((const struct barrier *)b)->peers[i].state == PEER_UNSEEN;
-}
-
-static bool is_staging(const void *b, unsigned i)
-{
-    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
-
-    return p->state == PEER_STAGING && !p->down_ms;
-}
-
-static bool is_stopping(const void *b, unsigned i)
-{
-    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
-
-    return p->state == PEER_STOPPING && !p->down_ms;
-}
-
-static bool is_lost(const void *b, unsigned i)
-{
-    const struct bar_peer *p = &((const struct barrier *)b)->peers[i];
-
-    return p->state == PEER_LOST || p->down_ms;
-}
-
-static bool is_left(const void *b, unsigned i)
-{
-    return ((const struct barrier *)b)->peers[i].state == PEER_LEFT;
-}
-
-/* "node rank 3" or "node ranks 3-5,7", as far as any; else nothing. */
-static unsigned add_ranks(struct text *t, const struct barrier *b,
-                          bool (*member)(const void *, unsigned))
-{
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < b->cfg.nnodes; i++)
-        n += member(b, i);
-    if (n == 0)
-        return 0;
-    text_add(t, "%snode rank%s ", t->len ? "; " : "", n == 1 ? "" : "s");
-    text_add_ranges(t, b->cfg.nnodes, member, b, 120);
-    return n;
-}
-
-static void add_percent(struct text *t, const struct barrier *b)
-{
-    unsigned low = 100, high = 0;
-
-    for (unsigned i = 0; i < b->cfg.nnodes; i++) {
-        if (!is_staging(b, i))
-            continue;
-        if (b->peers[i].percent < low)
-            low = b->peers[i].percent;
-        if (b->peers[i].percent > high)
-            high = b->peers[i].percent;
-    }
-    if (low == high)
-        text_add(t, " staging (%u %%)", low);
-    else
-        text_add(t, " staging (%u to %u %%)", low, high);
-}
-
-/* The one that has been away longest stands for the others. */
-static void add_lost(struct text *t, const struct barrier *b, uint64_t now_ms)
-{
-    const struct bar_peer *worst = NULL;
-
-    for (unsigned i = 0; i < b->cfg.nnodes; i++)
-        if (is_lost(b, i) && (!worst || b->peers[i].heard_ms <
-                                            worst->heard_ms))
-            worst = &b->peers[i];
-    text_add(t, " seen and lost, last heard ");
-    text_add_duration(t, now_ms - worst->heard_ms);
-    text_add(t, " ago at %s", worst->addr);
-}
-
-void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
-                      size_t cap)
-{
-    struct text t;
-
-    text_init(&t, out, cap);
-    if (add_ranks(&t, b, is_unseen))
-        text_add(&t, " not seen yet");
-    if (add_ranks(&t, b, is_staging))
-        add_percent(&t, b);
-    if (add_ranks(&t, b, is_lost))
-        add_lost(&t, b, now_ms);
-    if (add_ranks(&t, b, is_left))
-        text_add(&t, " told to stop from outside");
-    if (add_ranks(&t, b, is_stopping))
-        text_add(&t, " still stopping the workers of the last round");
-}
-
-static void summary(struct barrier *b, uint64_t now_ms)
-{
-    struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
-
-    b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
-    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
-        return;
-    barrier_describe(b, now_ms, m.text, sizeof m.text);
-    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
-        bar_send(b, &b->peers[i], &m);
-}
 
 static bool is_late(const struct bar_peer *p, uint64_t now_ms)
 {
@@ -234,10 +125,11 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
         bar_try_start(b, now_ms);
         if (b->phase == BAR_GATHER)
             check_gathering(b, now_ms);
-        if (b->phase == BAR_GATHER && now_ms >= b->summary_ms)
-            summary(b, now_ms);
+        if (b->phase == BAR_GATHER)
+            bar_tell_waiting(b, now_ms);
         if (b->phase == BAR_GATHER)
             wake_for_gathering(b, now_ms);
     }
+    bar_plan_news(b, now_ms);
     bar_try_over(b, now_ms, true);
 }

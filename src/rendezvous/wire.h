@@ -37,7 +37,8 @@
     X(REFUSE, 3, "from pod 0", "you are not admitted, and why")                \
     X(PROGRESS, 4, "to pod 0", "my data set is being staged, so far")          \
     X(ARRIVED, 5, "to pod 0", "nothing of an older round runs here; ready")    \
-    X(WAITING, 6, "from pod 0", "who is missing, in words")                    \
+    X(WAITING, 6, "from pod 0",                                                \
+      "who is missing, or what has changed, in words")                         \
     X(START, 7, "from pod 0", "start the workers of this round")               \
     X(FAILED, 8, "to pod 0", "a failure on my pod, or I was told to stop")     \
     X(STOP, 9, "from pod 0", "stop the workers of this round, and why")        \

@@ -83,6 +83,8 @@ ended 0 1
 is "not all arrived in time" "$codes" '200 200'
 has "pod 0 names the missing" "$T/pod0.err" 'node ranks 2-3 not seen yet'
 has "so does pod 1" "$T/pod1.err" 'node ranks 2-3 not seen yet'
+has "which heard who came, too" "$T/pod1.err" \
+    'waiting: node ranks 0-1 arrived; 2 of 4 pods are there'
 next_job
 pod 1 2 --barrier-timeout 1s -- true
 ended 1

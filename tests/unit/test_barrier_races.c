@@ -17,7 +17,7 @@ static void test_newcomer_goes_away(void **state)
     assert_int_equal(last.node_rank, 2);
     say(400, 1, (struct wire_msg){.kind = WIRE_PING});
     barrier_timeout(&b, 100 + BARRIER_PROBE_MS);
-    told(""); /* Not refused for what another did. */
+    told("1:WAITING 5:WAITING "); /* Not refused for what another did. */
 
     come(5000, 6, hello(1, 999));
     barrier_closed(&b, 5010, 6);

@@ -1,0 +1,218 @@
+/* barrier_words: who is missing and why, in words: a summary now and then, and
+ * what has changed soon after it did. Ranks are folded. */
+#include "rendezvous/barrier_round.h"
+
+#include "base/text.h"
+
+#define RANKS_MAX 120 /* Bytes of ranks in one place. */
+
+/* X(name, words): what can be said of a pod, in the order of a summary. Of a
+ * pod that was refused it is what it said last; it may have been a stranger. */
+#define WORD_TABLE(X)                                                          \
+    X(UNSEEN, " not seen yet")                                                 \
+    X(WRONG_JOB, " refused (wrong job id)")                                    \
+    X(WRONG_TOKEN, " refused (wrong token)")                                   \
+    X(WRONG_NNODES, " refused (another --nnodes)")                             \
+    X(STAGING, " staging")                                                     \
+    X(LOST, " seen and lost")                                                  \
+    X(LEFT, " told to stop from outside")                                      \
+    X(STOPPING, " still stopping the workers of the last round")               \
+    X(ARRIVED, " arrived")                                                     \
+    X(NOTHING, "")
+
+enum word {
+#define X(name, words) WORD_##name,
+    WORD_TABLE(X)
+#undef X
+    WORDS,
+};
+
+static const char *const words[] = {
+#define X(name, words) words,
+    WORD_TABLE(X)
+#undef X
+};
+
+/* A connection that has just been closed may come back: no news yet. */
+static enum word word_of(const struct bar_peer *p)
+{
+    static const enum word refused[] = {
+        [BAR_NOT_REFUSED] = WORD_UNSEEN,
+        [BAR_WRONG_JOB] = WORD_WRONG_JOB,
+        [BAR_WRONG_TOKEN] = WORD_WRONG_TOKEN,
+        [BAR_WRONG_NNODES] = WORD_WRONG_NNODES,
+    };
+
+    switch (p->state) {
+    case PEER_UNSEEN:
+        return refused[p->refused];
+    case PEER_LEFT:
+        return WORD_LEFT;
+    case PEER_LOST:
+        return WORD_LOST;
+    case PEER_STAGING:
+        return p->down_ms ? WORD_LOST : WORD_STAGING;
+    case PEER_STOPPING:
+        return p->down_ms ? WORD_LOST : WORD_STOPPING;
+    case PEER_ARRIVED:
+        return p->down_ms ? WORD_LOST : WORD_ARRIVED;
+    case PEER_RUNNING:
+    case PEER_DONE:
+        return p->down_ms ? WORD_LOST : WORD_NOTHING;
+    case PEER_BYE:
+    case PEER_STATES:
+        break;
+    }
+    return WORD_NOTHING;
+}
+
+struct those { /* The pods of which this is to be said. */
+    const struct barrier *b;
+    enum word word;
+    bool news; /* And was not said before. */
+};
+
+static bool is_one(const void *ctx, unsigned i)
+{
+    const struct those *those = ctx;
+    const struct bar_peer *p = &those->b->peers[i];
+
+    return word_of(p) == those->word &&
+           (!those->news || (p->told != those->word && !p->down_ms));
+}
+
+static void add_percent(struct text *t, const struct those *those)
+{
+    unsigned low = 100, high = 0;
+
+    for (unsigned i = 0; i < those->b->cfg.nnodes; i++) {
+        unsigned percent = those->b->peers[i].percent;
+
+        if (!is_one(those, i))
+            continue;
+        low = percent < low ? percent : low;
+        high = percent > high ? percent : high;
+    }
+    if (low == high)
+        text_add(t, " (%u %%)", low);
+    else
+        text_add(t, " (%u to %u %%)", low, high);
+}
+
+/* The one that has been away longest stands for the others. */
+static void add_last_heard(struct text *t, const struct those *those,
+                           uint64_t now_ms)
+{
+    const struct bar_peer *worst = NULL, *p;
+
+    for (unsigned i = 0; i < those->b->cfg.nnodes; i++) {
+        p = &those->b->peers[i];
+        if (is_one(those, i) && (!worst || p->heard_ms < worst->heard_ms))
+            worst = p;
+    }
+    if (!worst)
+        return;
+    text_add(t, ", last heard ");
+    text_add_duration(t, now_ms - worst->heard_ms);
+    text_add(t, " ago at %s", worst->addr);
+}
+
+/* "node rank 3 not seen yet" or "node ranks 3-5,7 not seen yet", as far as
+ * there are any; else nothing. */
+static void add_those(struct text *t, const struct those *those,
+                      uint64_t now_ms)
+{
+    unsigned n = 0;
+
+    for (unsigned i = 0; i < those->b->cfg.nnodes; i++)
+        n += is_one(those, i);
+    if (n == 0)
+        return;
+    text_add(t, "%snode rank%s ", t->len ? "; " : "", n == 1 ? "" : "s");
+    text_add_ranges(t, those->b->cfg.nnodes, is_one, those, RANKS_MAX);
+    text_add(t, "%s", words[those->word]);
+    if (those->word == WORD_STAGING)
+        add_percent(t, those);
+    else if (those->word == WORD_LOST)
+        add_last_heard(t, those, now_ms);
+}
+
+void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
+                      size_t cap)
+{
+    struct those those = {.b = b};
+    struct text t;
+
+    text_init(&t, out, cap);
+    for (those.word = 0; those.word < WORD_ARRIVED; those.word++)
+        add_those(&t, &those, now_ms);
+}
+
+static void summary(struct barrier *b, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
+
+    b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return;
+    barrier_describe(b, now_ms, m.text, sizeof m.text);
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        bar_send(b, &b->peers[i], &m);
+}
+
+void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why)
+{
+    if (rank >= b->cfg.nnodes || b->peers[rank].state != PEER_UNSEEN)
+        return;
+    b->peers[rank].refused = (uint8_t)why;
+    b->has_news = true;
+}
+
+void bar_forget_news(struct barrier *b)
+{
+    b->has_news = false;
+    b->news_ms = 0;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (!b->peers[i].down_ms)
+            b->peers[i].told = (uint8_t)word_of(&b->peers[i]);
+}
+
+/* Pod 0 itself has said more of it when it happened, unless there are many. */
+static void news(struct barrier *b, uint64_t now_ms)
+{
+    struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
+    struct those those = {.b = b, .news = true};
+    uint32_t first = b->cfg.nnodes > BARRIER_SAY_MAX ? 0 : 1;
+    struct text t;
+
+    text_init(&t, m.text, sizeof m.text);
+    for (those.word = WORD_WRONG_JOB; those.word <= WORD_ARRIVED; those.word++)
+        if (those.word != WORD_STOPPING)
+            add_those(&t, &those, now_ms);
+    bar_forget_news(b);
+    if (t.len == 0 || b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+        return;
+    text_add(&t, "; %u of %u pods are there", b->counts[PEER_ARRIVED],
+             b->cfg.nnodes);
+    for (uint32_t i = first; i < b->cfg.nnodes; i++)
+        bar_send(b, &b->peers[i], &m);
+}
+
+/* The more pods, the longer: it goes to each of them. */
+void bar_plan_news(struct barrier *b, uint64_t now_ms)
+{
+    if (!b->has_news || b->news_ms || b->phase != BAR_GATHER)
+        return;
+    b->news_ms = now_ms + BARRIER_NEWS_MS + b->cfg.nnodes;
+    bar_wake(b, b->news_ms);
+}
+
+void bar_tell_waiting(struct barrier *b, uint64_t now_ms)
+{
+    if (b->news_ms && now_ms >= b->news_ms)
+        news(b, now_ms);
+    if (now_ms >= b->summary_ms)
+        summary(b, now_ms);
+    if (b->news_ms)
+        bar_wake(b, b->news_ms);
+}
