@@ -205,6 +205,10 @@ $(O)/bench_barrier: bench/bench_barrier.c bench/barrier_client.c \
 bench-barrier: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/bench_barrier
 	$(O)/bench_barrier $(O)/agent
+	@if [ -x $(O)/torch-venv/bin/python ]; then \
+	    $(O)/torch-venv/bin/python bench/barrier_tcpstore.py \
+	    $(O)/bench_barrier $(O)/agent; \
+	else echo 'no TCPStore beside it: make check-torch gets PyTorch'; fi
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
