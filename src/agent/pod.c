@@ -93,6 +93,7 @@ void pod_leave(struct pod *p, uint64_t now_ms)
             pod_gone(p);
             return;
         }
+        pod_tell(p, now_ms, &bye);
     } else {
         pod_tell(p, now_ms, &bye);
         if (!p->bar && p->link != LINK_ADMITTED)
@@ -237,21 +238,20 @@ static bool is_stop(int signo)
 
 static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
 {
-    struct wire_msg m = {.kind = WIRE_FAILED, .round = p->round};
+    struct failure *f = &p->cause;
     char name[16];
 
     p->stop_signo = signo;
     pod_say(p, LOG_INFO, "got %s: stopping", verdict_signal_name(signo, name));
-    m.failure.kind = FAILURE_STOPPED;
-    m.failure.code = 128 + signo;
-    m.failure.signo = signo;
-    m.failure.node_rank = p->cfg.node_rank;
-    m.failure.round = p->round;
-    (void)text_copy(m.failure.host, sizeof m.failure.host, p->cfg.host);
-    (void)snprintf(m.failure.text, sizeof m.failure.text, "%s from outside",
-                   name);
-    p->cause = m.failure;
-    pod_tell(p, now_ms, &m);
+    memset(f, 0, sizeof *f);
+    f->kind = FAILURE_STOPPED;
+    f->code = 128 + signo;
+    f->signo = signo;
+    f->node_rank = p->cfg.node_rank;
+    f->round = p->round;
+    (void)text_copy(f->host, sizeof f->host, p->cfg.host);
+    (void)snprintf(f->text, sizeof f->text, "%s from outside", name);
+    pod_report(p, now_ms);
     pod_stop_workers(p, now_ms);
 }
 

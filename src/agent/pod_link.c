@@ -138,6 +138,12 @@ void pod_report(struct pod *p, uint64_t now_ms)
 
     if (p->link != LINK_ADMITTED)
         return;
+    if (p->stop_signo && !p->ended) {
+        m.kind = WIRE_FAILED;
+        m.failure = p->cause;
+        pod_tell(p, now_ms, &m);
+        return;
+    }
     switch (p->state) {
     case POD_STAGING:
         m.kind = WIRE_PROGRESS;

@@ -79,14 +79,15 @@ static void check_link(struct pod *p, uint64_t now_ms)
             pod_tell(p, now_ms, &ping);
         }
     }
-    if (p->state == POD_GONE || p->state == POD_LEAVING || p->ended ||
-        p->stop_signo)
+    if (p->state == POD_GONE || p->state == POD_LEAVING || p->ended)
         return;
+    /* Told to stop, too: while its workers stop, pod 0 must see that it
+     * lives. */
     if (p->link == LINK_DOWN && now_ms >= p->retry_ms) {
         p->link = LINK_CONNECTING;
         p->out.connect(p->out.ctx);
     }
-    if (p->link == LINK_ADMITTED)
+    if (p->link == LINK_ADMITTED || p->stop_signo)
         return;
     if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS && p->was_admitted)
         lease_is_over(p, now_ms);
@@ -139,10 +140,12 @@ uint64_t pod_deadline(const struct pod *p)
     }
     if (p->link == LINK_UP)
         earliest(&at, p->up_ms + BARRIER_SILENCE_MS);
-    if (p->state == POD_LEAVING || p->ended || p->stop_signo)
+    if (p->state == POD_LEAVING || p->ended)
         return at;
     if (p->link == LINK_DOWN)
         earliest(&at, p->retry_ms);
+    if (p->stop_signo)
+        return at;
     earliest(&at, give_up_ms(p));
     earliest(&at, p->say_ms);
     if (p->was_admitted && (p->state == POD_RUNNING ||

@@ -179,6 +179,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
             bar_move(b, p, PEER_BYE);
             b->n_gone += conn == BARRIER_LOCAL;
         }
+        p->quiet = p->state == PEER_LEFT;
         break;
     case WIRE_HELLO:
     case WIRE_WELCOME:
@@ -218,8 +219,10 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
     if (p->conn != conn)
         return;
     p->conn = BARRIER_NO_CONN;
-    if (p->state == PEER_BYE || p->state == PEER_LEFT) {
+    if (p->state == PEER_BYE || (p->state == PEER_LEFT && p->quiet)) {
         b->n_gone += p->state == PEER_BYE;
+        if (p->challenger != BARRIER_NO_CONN)
+            bar_end_challenge(b, now_ms, rank, false);
         bar_try_over(b, now_ms, false);
         return;
     }

@@ -112,6 +112,7 @@ struct bar_peer {
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
     bool answered; /* Something was heard since the challenge. */
+    bool quiet;    /* LEFT, and nothing runs there any more. */
     struct bar_hello challenge;
     char addr[BARRIER_ADDR_MAX];
     struct mesh_peer mesh;

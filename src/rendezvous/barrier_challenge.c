@@ -11,7 +11,20 @@
 bool bar_may_come_back(const struct bar_peer *p)
 {
     return p->down_ms &&
-           (p->state == PEER_RUNNING || p->state == PEER_STOPPING);
+           (p->state == PEER_RUNNING || p->state == PEER_STOPPING ||
+            p->state == PEER_LEFT);
+}
+
+/* Its place will be free soon. */
+static void tell_to_wait(const struct barrier *b, uint32_t rank)
+{
+    const struct bar_peer *p = &b->peers[rank];
+    struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
+
+    (void)snprintf(m.text, sizeof m.text,
+                   "node rank %u at %s was told to stop and is still stopping; "
+                   "this pod takes its place then", rank, p->addr);
+    b->out.send(b->out.ctx, p->challenger, &m);
 }
 
 /* The same rank, another incarnation, and the old one may be alive. */
@@ -48,6 +61,8 @@ void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
     p->challenge_ms = now_ms;
     p->answered = false;
     p->challenge = *hello;
+    if (p->state == PEER_LEFT)
+        tell_to_wait(b, rank);
     bar_send(b, p, &ping);
     bar_wake(b, now_ms + BARRIER_PROBE_MS);
 }
@@ -89,6 +104,8 @@ void barrier_check_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank)
         bar_wake(b, p->down_ms + BARRIER_RESUME_MS);
     else if (p->conn == BARRIER_NO_CONN)
         bar_end_challenge(b, now_ms, rank, false);
+    else if (p->state == PEER_LEFT)
+        return; /* Until it closes, or is silent for too long. */
     else if (now_ms - p->challenge_ms < BARRIER_PROBE_MS)
         bar_wake(b, p->challenge_ms + BARRIER_PROBE_MS);
     else /* What was on its way from a dead pod is followed by its FIN. */

@@ -40,6 +40,8 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
         bar_send(b, p, &b->end);
         return;
     }
+    if (resumed && p->state == PEER_LEFT)
+        return; /* It is still stopping, and says so again. */
     if (runs && !(b->phase == BAR_RUN && p->hello.running == b->round)) {
         f = bar_fault(b, ERR_PEER, "the round that ran here is over");
         f.kind = FAILURE_LOST;
@@ -153,10 +155,10 @@ static uint32_t choose_rank(const struct barrier *b, uint64_t incarnation)
             fresh = i;
         else if (p->hello.incarnation == incarnation)
             return i;
-        else if (p->state == PEER_LOST || p->state == PEER_LEFT)
-            lost = i;
-        else if (p->down_ms)
-            down = i;
+        else if (p->conn == BARRIER_NO_CONN && !p->down_ms)
+            lost = i; /* Or it was told to stop, and is gone. */
+        else if (p->down_ms || p->state == PEER_LEFT)
+            down = i; /* It may be back, or is still stopping. */
     }
     return fresh != NOBODY ? fresh : lost != NOBODY ? lost : down;
 }
@@ -203,6 +205,6 @@ void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
         b->out.close(b->out.ctx, p->conn, true);
     }
     bar_welcome(b, now_ms, rank, conn, &h);
-    if (p->challenger != BARRIER_NO_CONN)
+    if (p->challenger != BARRIER_NO_CONN && p->state != PEER_LEFT)
         bar_end_challenge(b, now_ms, rank, true);
 }

@@ -68,8 +68,12 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct bar_peer *p = &b->peers[rank];
     uint32_t conn = p->conn;
 
-    if (p->down_ms && now_ms - p->down_ms >= resume_ms(b))
-        bar_lose(b, now_ms, rank, BAR_CLOSED);
+    if (p->down_ms && now_ms - p->down_ms >= resume_ms(b)) {
+        if (p->state == PEER_LEFT)
+            p->down_ms = 0; /* Its agent is dead, and all that it ran. */
+        else
+            bar_lose(b, now_ms, rank, BAR_CLOSED);
+    }
     if (conn == BARRIER_NO_CONN || rank == 0)
         return;
     if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS) {
@@ -78,6 +82,10 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
         p->conn = BARRIER_NO_CONN;
         if (p->state != PEER_BYE && p->state != PEER_LEFT)
             bar_lose(b, now_ms, rank, BAR_SILENT);
+        else if (p->state == PEER_LEFT &&
+                 now_ms + b->cfg.grace_ms > b->not_before_ms)
+            b->not_before_ms = now_ms + b->cfg.grace_ms; /* It stops by then. */
+        bar_wake(b, now_ms + 1); /* Somebody may wait for its place. */
         return;
     }
     if (ping_due)

@@ -103,10 +103,8 @@ void world_cut(struct world *w, uint32_t place)
 {
     uint32_t link = w->pods[place].link;
 
-    /* Who stands still cannot come back at once, and who is told to stop does
-     * not. */
-    if (!link || w->pods[place].was_termed ||
-        w->pods[place].frozen_until > w->now ||
+    /* Who stands still cannot come back at once. */
+    if (!link || w->pods[place].frozen_until > w->now ||
         w->pods[0].frozen_until > w->now)
         return;
     world_say(w, "the connection of pod %u is cut", place);

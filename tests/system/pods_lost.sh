@@ -55,6 +55,29 @@ ended 0 1
 is "TERM on pod 0" "$codes" '143 201'
 has "pod 1 says who was stopped" "$T/pod1.err" 'node rank 0.*SIGTERM'
 
+# Its replacement is there while it is still stopping: it waits, and the job
+# goes on with it.
+next_job
+slow='trap "until [ -e '"$T"'/die ]; do sleep .05; done; exit 0" TERM
+      echo up $TORCHELASTIC_RESTART_COUNT
+      while [ ! -e '"$T"'/go$TORCHELASTIC_RESTART_COUNT ]; do sleep .05; done'
+rm -f "$T"/go* "$T/die"
+for r in 0 1; do pod $r 2 -- sh -c "$slow"; done
+for r in 0 1; do wait_for wrote $r 'up 0'; done
+old=${pod_pid[1]}
+kill -TERM "$(agent_of 1)"
+wait_for said 0 'node rank 1 .*told to stop'
+mv "$T/pod1.err" "$T/old.err"
+pod 1 2 -- sh -c "$slow"
+wait_for said 1 'was told to stop and is still stopping'
+touch "$T/die"
+for r in 0 1; do wait_for wrote $r 'up 1'; done
+touch "$T/go1"
+ended 0 1
+is "a new pod waits for the one that is stopping" "$codes" '0 0'
+wait "$old"
+is "which ends with 143" $? 143
+
 # Strangers on the port do not hold up the barrier.
 next_job
 pod 0 2 -- true

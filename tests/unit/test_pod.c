@@ -93,7 +93,7 @@ static void test_term(void **state)
     ends(31, 1, 137);
     pod_swept(&p, 31, 0, false);
     pod_swept(&p, 32, 0, false);
-    told("close ");
+    told("BYE close ");
     pod_link_down(&p, 33, "closed");
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 143);

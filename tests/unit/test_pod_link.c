@@ -55,7 +55,7 @@ static void test_told_to_stop_while_staging(void **state)
     hear(3, admitted);
     story[0] = '\0';
     pod_signal(&p, 10, SIGINT);
-    told("FAILED unstage close ");
+    told("FAILED unstage BYE close ");
     pod_link_down(&p, 11, "closed");
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 130);
@@ -66,6 +66,33 @@ static void test_told_to_stop_while_staging(void **state)
     told("stage connect unstage ");
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 143);
+}
+
+/* While its workers stop, pod 0 must be able to see that they still may run:
+ * the pod comes back, and says again what it is doing. */
+static void test_cut_off_while_it_is_stopping(void **state)
+{
+    (void)state;
+    member_runs();
+    pod_signal(&p, 10, SIGTERM);
+    told("FAILED kill0:15 kill1:15 sweep:15 ");
+    pod_link_down(&p, 20, "reset");
+    pod_timeout(&p, 20 + POD_RETRY_MIN_MS);
+    told("connect ");
+    pod_link_up(&p, 130);
+    assert_int_equal(sent.kind, WIRE_HELLO);
+    assert_int_equal(sent.running, 0);
+    hear(131, (struct wire_msg){.kind = WIRE_WELCOME, .incarnation = 1,
+                                .round = 1, .node_rank = 1});
+    told("HELLO FAILED ");
+    assert_int_equal(sent.failure.kind, FAILURE_STOPPED);
+    hear(132, (struct wire_msg){.kind = WIRE_START, .round = 1});
+    told(""); /* No new start. */
+    ends(140, 0, 143);
+    ends(141, 1, 143);
+    pod_swept(&p, 142, 0, false);
+    assert_int_equal(sent.kind, WIRE_BYE);
+    assert_int_equal(p.state, POD_LEAVING);
 }
 
 /* The end is known, the last words are not told yet: TERM ends the wait. */
@@ -389,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_fault_and_nobody_there),
         cmocka_unit_test(test_refusal_in_words),
         cmocka_unit_test(test_rank_is_given),
+        cmocka_unit_test(test_cut_off_while_it_is_stopping),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_nonsense),
