@@ -172,8 +172,9 @@ static void test_same_failure_limit(void **state)
     fail_with(b.round_ms + 10, 4);
     gather(b.round_ms + 100);
     say(b.round_ms + 10, 1, left()); /* A round that ends otherwise, too. */
+    bye(b.round_ms + 10, 1);
     barrier_closed(&b, b.round_ms + 11, 1);
-    join(b.not_before_ms, 1, 1);
+    come(b.not_before_ms, 1, hello(1, 900));
     gather(b.not_before_ms);
     fail_with(b.round_ms + 10, 4);
     gather(b.round_ms + 100);
