@@ -206,6 +206,15 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_MANIFEST, .no_variable = true,
      .commands = OPT_MANIFEST},
 
+    {.name = "structure", .type = &opt_type_flag, .at = AT(structure),
+     .help = "Look for files that are cut, or no data at all.", .none = "off",
+     .more = "With a folder alone there need be no manifest: pointers of Git "
+             "LFS and HTML pages in place of data, and gzip, tar, zip, IDX, "
+             "safetensors and other files that are not whole are named. "
+             "No hash is checked then.",
+     .group = OPT_GROUP_MANIFEST, .no_variable = true,
+     .commands = OPT_VERIFY},
+
     {.name = "help", .type = &opt_type_view, .letter = 'h', .none = "",
      .help = "Print this, or another view: man, bash, zsh, env, json.",
      .group = OPT_GROUP_OTHER, .no_variable = true, .commands = OPT_EVERY},
@@ -229,7 +238,8 @@ static const struct opt_command commands[] = {
     {"stage", OPT_OWN, CMD_STAGE, OPT_STAGE, 0, 0,
      "--dataset MANIFEST [--source DIR] --stage DIR",
      "Verify and stage a data set; print the finished folder."},
-    {"verify", OPT_OWN, CMD_VERIFY, OPT_VERIFY, 1, 2, "MANIFEST [DIR]",
+    {"verify", OPT_OWN, CMD_VERIFY, OPT_VERIFY, 1, 2,
+     "MANIFEST [DIR] | --structure DIR",
      "Hash a folder against a manifest; one line for each bad file."},
     {"manifest", OPT_OWN, CMD_MANIFEST, OPT_MANIFEST, 1, 1,
      "DIR [-o FILE] [--name NAME] [--unpack] [--format json|sha256sum]",

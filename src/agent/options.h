@@ -96,6 +96,7 @@ struct options {
 
     const char *output;   /* manifest -o; NULL is stdout. */
     const char *name;     /* manifest --name; NULL is the folder's name. */
+    bool structure;       /* verify --structure. */
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
 

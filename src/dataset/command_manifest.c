@@ -165,6 +165,9 @@ static void warn(const struct listing_notes *notes, const char *folder)
         log_warning("%zu archives are listed as they are, '%s' first: this "
                     "version unpacks gzip only",
                     notes->n_archives, path_show(&p, folder, notes->archive));
+    if (notes->n_odd > 0)
+        log_warning("%zu files look wrong, '%s' first: %s", notes->n_odd,
+                    path_show(&p, folder, notes->odd), notes->odd_why);
     if (notes->n_links > 0)
         log_warning("%zu links to folders are left out, '%s' first",
                     notes->n_links, path_show(&p, folder, notes->link));
@@ -175,13 +178,15 @@ static int make_manifest(const struct options *o, struct err *e)
     struct manifest m = {.n_entries = 0};
     struct output out;
     struct listing_notes notes;
+    struct meter meter = {.fn = NULL};
     const char *folder = o->args[0];
     int rc = choose_name(&m, folder, o->name, e);
 
     if (rc == 0)
         rc = output_open(&out, o->output, e);
     if (rc == 0)
-        rc = listing_make(&m, folder, o->unpack, &out.skip, &notes, e);
+        rc = listing_make(&m, folder, o->unpack, &out.skip, &notes,
+                          &meter, e);
     if (rc == 0) {
         warn(&notes, folder);
         rc = output_write(&out, &m, o, e);

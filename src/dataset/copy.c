@@ -2,6 +2,7 @@
 #include "dataset/copy.h"
 
 #include "base/mem.h"
+#include "dataset/structure.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,41 +14,33 @@
  * guard against gzip bombs; deflate cannot do much better than 1,000. */
 #define UNPACK_RATIO_MAX 1000
 
-/* A Git LFS pointer in place of the data is a classic fault. */
-static bool is_lfs_pointer(int fd)
-{
-    static const char start[] = "version https://git-lfs";
-    char head[sizeof start - 1];
-
-    return pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
-           memcmp(head, start, sizeof head) == 0;
-}
-
 static int size_fault(const char *shown, int fd, uint64_t is,
                       const struct copy_want *want, struct err *e)
 {
-    const char *hint = "";
+    struct structure why;
 
-    if (fd >= 0 && is_lfs_pointer(fd))
-        hint = ": it is a Git LFS pointer, not the data: run 'git lfs pull' "
-               "where the source is made";
-    else if (is < want->size)
-        hint = ": the copy is not complete";
+    structure_explain(fd, is, want->path, &why);
+    if (!why.fault[0] && is < want->size)
+        (void)structure_fail(&why, "the copy is not complete");
     return err_set(e, ERR_DATA,
-                   "'%s' has %" PRIu64 " bytes, %s says %" PRIu64 "%s", shown,
-                   is, want->said_by, want->size, hint);
+                   "'%s' has %" PRIu64 " bytes, %s says %" PRIu64 "%s%s",
+                   shown, is, want->said_by, want->size,
+                   why.fault[0] ? ": " : "", why.fault);
 }
 
-static int hash_fault(const char *shown, const uint8_t *is,
+static int hash_fault(const char *shown, int fd, const struct pump *p,
                       const struct copy_want *want, struct err *e)
 {
     char hex_is[DIGEST_HEX_MAX], hex_want[DIGEST_HEX_MAX];
     size_t n = digest_size(want->kind);
+    struct structure why;
 
-    digest_hex(is, n, hex_is);
+    structure_explain(fd, p->n, want->path, &why);
+    digest_hex(p->hash, n, hex_is);
     digest_hex(want->hash, n, hex_want);
-    return err_set(e, ERR_DATA, "'%s' has %s %s, %s says %s", shown,
-                   digest_word(want->kind), hex_is, want->said_by, hex_want);
+    return err_set(e, ERR_DATA, "'%s' has %s %s, %s says %s%s%s", shown,
+                   digest_word(want->kind), hex_is, want->said_by, hex_want,
+                   why.fault[0] ? ": " : "", why.fault);
 }
 
 /* A fault of a pass that did not come to its end. */
@@ -150,7 +143,7 @@ static int pump_entry(const struct copy *c, struct pump *p,
     if (p->n != entry->size)
         return err_set(e, ERR_DATA, "'%s' changed while it was read", shown);
     if (memcmp(p->hash, want.hash, digest_size(want.kind)) != 0)
-        return hash_fault(shown, p->hash, &want, e);
+        return hash_fault(shown, p->from, p, &want, e);
     return entry->unpack != UNPACK_NONE ? check_unpacked(shown, p, entry, e)
                                         : 0;
 }
@@ -230,6 +223,6 @@ int copy_check_file(const struct copy *c, const struct pool_turn *turn,
     if (end == PUMP_STOPPED)
         return err_set(e, ERR_RESOURCE, "stopped");
     if (memcmp(p.hash, want->hash, digest_size(want->kind)) != 0)
-        return hash_fault(shown, p.hash, want, e);
+        return hash_fault(shown, from, &p, want, e);
     return 0;
 }

@@ -3,8 +3,6 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "dataset/pool.h"
-#include "dataset/pump.h"
 #include "dataset/tree.h"
 
 #include <ctype.h>
@@ -17,11 +15,9 @@
 struct listing {
     struct tree tree;
     struct manifest *m;
-    bool unpack;
     const struct listing_skip *skip;
     struct listing_notes *notes;
     bool config_map; /* The volume of one; see is_skipped(). */
-    struct meter meter;
 };
 
 static bool same_file(const struct stat *a, const struct stat *b)
@@ -169,100 +165,13 @@ static int list_folder(struct listing *l, const char *path, struct err *e)
     return rc;
 }
 
-static bool ends_with(const char *s, const char *end)
-{
-    size_t n = strlen(s), len = strlen(end);
-
-    return n > len && strcmp(s + n - len, end) == 0;
-}
-
-static bool is_archive(const char *path)
-{
-    static const char *const ends[] = {".tar",    ".tar.gz", ".tgz",
-                                       ".tar.xz", ".tar.zst", ".zip"};
-
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(path, ends[i]))
-            return true;
-    return false;
-}
-
-/* Where `x` lies beside `x.gz` both are data, and no two may make one file. */
-static int choose_unpack(struct listing *l, struct manifest_entry *entry,
-                         struct err *e)
-{
-    char *out = NULL;
-    int rc;
-
-    if (is_archive(entry->path)) {
-        if (l->notes->n_archives++ == 0)
-            (void)text_copy(l->notes->archive, sizeof l->notes->archive,
-                            entry->path);
-        return 0;
-    }
-    rc = manifest_out_path(entry->path, &out, e);
-    if (rc || !out)
-        return rc;
-    if (path_fault(out) || tree_has(&l->tree, out)) {
-        free(out);
-        return 0;
-    }
-    entry->unpack = UNPACK_GZIP;
-    entry->out_path = out;
-    return 0;
-}
-
-/* A pool_fn. */
-static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
-{
-    struct listing *l = ctx;
-    struct manifest_entry *entry = &l->m->entries[turn->i];
-    autoclose int fd = -1;
-    struct path_shown p;
-    const char *shown = path_show(&p, l->tree.shown, entry->path);
-    struct pump pump;
-    struct stat st;
-    enum pump_end end;
-    int rc = tree_open_file(&l->tree, entry->path, &fd, &st, e);
-
-    if (rc)
-        return rc;
-    pump = (struct pump){.from = fd, .packed_to = -1, .unpacked_to = -1,
-                         .unpack = entry->unpack != UNPACK_NONE,
-                         .kind = DIGEST_SHA256, .size = (uint64_t)st.st_size,
-                         .unpacked_max = MANIFEST_FILE_MAX,
-                         .meter = &l->meter, .turn = turn};
-    end = pump_run(&pump);
-    if (end == PUMP_READ)
-        return tree_fault(&l->tree, entry->path, pump.error, e);
-    if (end != PUMP_DONE)
-        return err_set(e, ERR_RESOURCE, "no memory left to unpack '%s'",
-                       shown);
-    if (pump.n != (uint64_t)st.st_size)
-        return err_set(e, ERR_DATA, "'%s' changed while it was read", shown);
-    if (pump.unpack_fault)
-        return err_set(e, ERR_DATA, "'%s' cannot be unpacked: %s", shown,
-                       pump.unpack_fault);
-    if (pump.n > MANIFEST_FILE_MAX || pump.unpacked_over)
-        return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB", shown);
-    entry->size = pump.n;
-    entry->has_size = true;
-    memcpy(entry->hash, pump.hash, sizeof entry->hash);
-    if (entry->unpack != UNPACK_NONE) {
-        entry->has_unpacked_size = entry->has_unpacked_sha256 = true;
-        entry->unpacked_size = pump.n_unpacked;
-        memcpy(entry->unpacked_sha256, pump.unpacked_sha256, 32);
-    }
-    return 0;
-}
-
 static int by_bytes(const void *a, const void *b)
 {
     return strcmp(((const struct manifest_entry *)a)->path,
                   ((const struct manifest_entry *)b)->path);
 }
 
-static int list_and_hash(struct listing *l, struct err *e)
+static int list_all(struct listing *l, struct err *e)
 {
     struct stat st;
     int rc;
@@ -277,27 +186,21 @@ static int list_and_hash(struct listing *l, struct err *e)
         return err_set(e, ERR_DATA, "'%s' has no file to list",
                        l->tree.shown);
     qsort(l->m->entries, l->m->n_entries, sizeof *l->m->entries, by_bytes);
-    for (size_t i = 0; l->unpack && rc == 0 && i < l->m->n_entries; i++)
-        rc = choose_unpack(l, &l->m->entries[i], e);
-    if (rc == 0)
-        rc = pool_run(l->m->n_entries, sizeof(struct pump_buffers), hash_one,
-                      l, &l->meter, e);
-    return rc;
+    return 0;
 }
 
-int listing_make(struct manifest *ret, const char *folder, bool unpack,
-                 const struct listing_skip *skip, struct listing_notes *notes,
-                 struct err *e)
+int listing_names(struct manifest *ret, const char *folder,
+                  const struct listing_skip *skip,
+                  struct listing_notes *notes, struct err *e)
 {
-    struct listing l = {.m = ret, .unpack = unpack, .skip = skip,
-                        .notes = notes};
+    struct listing l = {.m = ret, .skip = skip, .notes = notes};
     int rc;
 
     memset(notes, 0, sizeof *notes);
     rc = tree_open(&l.tree, folder, e);
     if (rc)
         return rc;
-    rc = list_and_hash(&l, e);
+    rc = list_all(&l, e);
     (void)close(l.tree.fd);
     return rc;
 }

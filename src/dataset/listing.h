@@ -4,6 +4,8 @@
 
 #include "base/err.h"
 #include "dataset/manifest.h"
+#include "dataset/meter.h"
+#include "dataset/structure.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,8 +24,10 @@ struct listing_skip {
 struct listing_notes { /* What was listed otherwise than one may think. */
     size_t n_archives; /* Not unpacked: this version cannot. */
     size_t n_links;    /* To folders: left out. */
+    size_t n_odd;      /* No data but a Git LFS pointer, say. */
     char archive[DATASET_PATH_MAX + 1]; /* The first. */
     char link[DATASET_PATH_MAX + 1];
+    char odd[DATASET_PATH_MAX + 1], odd_why[STRUCTURE_TEXT_MAX];
 };
 
 /* List the regular files beneath `folder`, in order of their bytes; links to
@@ -34,6 +38,11 @@ struct listing_notes { /* What was listed otherwise than one may think. */
  * at all) or ERR_RESOURCE. */
 int listing_make(struct manifest *ret, const char *folder, bool unpack,
                  const struct listing_skip *skip, struct listing_notes *notes,
-                 struct err *e);
+                 struct meter *meter, struct err *e);
+
+/* Only their paths. */
+int listing_names(struct manifest *ret, const char *folder,
+                  const struct listing_skip *skip,
+                  struct listing_notes *notes, struct err *e);
 
 #endif

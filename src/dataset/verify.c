@@ -9,7 +9,6 @@
 #include "dataset/sizes.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,7 +16,6 @@
 struct verify {
     struct copy copy;
     bool all;
-    pthread_mutex_t lock; /* Of the report. */
     struct verify_report *report;
 };
 
@@ -47,9 +45,9 @@ static int check_both(struct verify *v, const struct manifest_entry *entry,
         return rc;
     if (tree_has(&v->copy.from, entry->out_path))
         return copy_check_file(&v->copy, turn, &want, &st, e);
-    (void)pthread_mutex_lock(&v->lock);
+    (void)pthread_mutex_lock(&v->report->lock);
     v->report->n_packed++;
-    (void)pthread_mutex_unlock(&v->lock);
+    (void)pthread_mutex_unlock(&v->report->lock);
     return 0;
 }
 
@@ -66,19 +64,18 @@ static int check_entry(struct verify *v, const struct pool_turn *turn,
     return check_both(v, entry, turn, e);
 }
 
-static int note_bad(struct verify *v, size_t i, struct err *e)
+int verify_note(struct verify_report *r, size_t i, struct err *e)
 {
-    struct verify_report *r = v->report;
     struct verify_bad *more;
 
-    (void)pthread_mutex_lock(&v->lock);
+    (void)pthread_mutex_lock(&r->lock);
     more = reallocarray(r->bad, r->n_bad + 1, sizeof *r->bad);
     if (more) {
         r->bad = more;
         r->bad[r->n_bad].entry = i;
         r->bad[r->n_bad++].err = *e;
     }
-    (void)pthread_mutex_unlock(&v->lock);
+    (void)pthread_mutex_unlock(&r->lock);
     return more ? 0 : err_set(e, ERR_RESOURCE, "no memory left to verify");
 }
 
@@ -88,7 +85,7 @@ static int verify_one(void *ctx, const struct pool_turn *turn, struct err *e)
     struct verify *v = ctx;
     int rc = check_entry(v, turn, e);
 
-    return rc && v->all ? note_bad(v, turn->i, e) : rc;
+    return rc && v->all ? verify_note(v->report, turn->i, e) : rc;
 }
 
 static int by_entry(const void *a, const void *b)
@@ -99,9 +96,16 @@ static int by_entry(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+void verify_sort(struct verify_report *r)
+{
+    if (r->n_bad > 0)
+        qsort(r->bad, r->n_bad, sizeof *r->bad, by_entry);
+}
+
 void verify_free(struct verify_report *r)
 {
     free(r->bad);
+    (void)pthread_mutex_destroy(&r->lock);
     memset(r, 0, sizeof *r);
 }
 
@@ -118,7 +122,7 @@ static int verify_all(struct verify *v, struct manifest *m, struct err *e)
     if (rc)
         return rc;
     rc = sizes_check_bag(m, &v->copy.from, e);
-    return rc && v->all ? note_bad(v, m->n_entries, e) : rc;
+    return rc && v->all ? verify_note(v->report, m->n_entries, e) : rc;
 }
 
 int verify_set(struct manifest *m, const char *folder, bool all,
@@ -129,17 +133,15 @@ int verify_set(struct manifest *m, const char *folder, bool all,
     int rc;
 
     memset(ret, 0, sizeof *ret);
+    (void)pthread_mutex_init(&ret->lock, NULL);
     v.copy = (struct copy){.m = m, .to = {.fd = -1}, .meter = meter};
     rc = tree_open(&v.copy.from, folder, e);
     if (rc)
         return rc;
     v.copy.unpacked = unpacked = calloc(m->n_entries, sizeof *unpacked);
     if (unpacked) {
-        (void)pthread_mutex_init(&v.lock, NULL);
         rc = verify_all(&v, m, e);
-        (void)pthread_mutex_destroy(&v.lock);
-        if (ret->n_bad > 0)
-            qsort(ret->bad, ret->n_bad, sizeof *ret->bad, by_entry);
+        verify_sort(ret);
     } else {
         rc = err_set(e, ERR_RESOURCE, "no memory left to verify");
     }

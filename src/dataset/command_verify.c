@@ -1,0 +1,155 @@
+/* command_verify: `agent verify`; see commands.h. */
+#include "dataset/commands.h"
+
+#include "agent/options.h"
+#include "base/log.h"
+#include "dataset/listing.h"
+#include "dataset/load.h"
+#include "dataset/stage.h"
+#include "dataset/verify.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static int failed(const struct err *e)
+{
+    log_error("%s", e->text);
+    return e->code;
+}
+
+/* The status of a set with bad files. What is wrong comes before what is
+ * missing, and both before what may be better next time. */
+static int worst(const struct verify_report *r)
+{
+    int status = ERR_RESOURCE;
+
+    for (size_t i = 0; i < r->n_bad; i++) {
+        if (r->bad[i].err.code == ERR_DATA)
+            return ERR_DATA;
+        if (r->bad[i].err.code == ERR_NODATA)
+            status = ERR_NODATA;
+    }
+    return status;
+}
+
+/* One line for each bad file; the status, or 0. */
+static int print_bad(const struct verify_report *r)
+{
+    struct err e;
+
+    for (size_t i = 0; i < r->n_bad; i++)
+        (void)printf("%s\n", r->bad[i].err.text);
+    /* What cannot be printed is lost to whoever waits for it: a fault. */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        (void)err_set(&e, ERR_RESOURCE, "write to stdout: %s",
+                      strerror(errno));
+        return failed(&e);
+    }
+    return r->n_bad > 0 ? worst(r) : 0;
+}
+
+static void log_bad(const struct manifest *m, const struct verify_report *r)
+{
+    log_error("%s: %zu of %zu files %s bad", m->name, r->n_bad, m->n_entries,
+              r->n_bad == 1 ? "is" : "are");
+}
+
+static int verify_hashes(struct manifest *m, const char *folder)
+{
+    struct meter meter = {.fn = NULL};
+    char digest[DIGEST_HEX_MAX];
+    struct verify_report r;
+    struct err e;
+    int status;
+
+    if (verify_set(m, folder, true, &meter, &r, &e))
+        status = failed(&e);
+    else
+        status = print_bad(&r);
+    digest_hex(m->digest, sizeof m->digest, digest);
+    if (status == 0)
+        log_info("%s: %zu files, %" PRIu64 " bytes, all right; digest %s",
+                 m->name, m->n_entries, m->n_bytes, digest);
+    else if (r.n_bad > 0)
+        log_bad(m, &r);
+    verify_free(&r);
+    return status;
+}
+
+static int verify_looks(const struct manifest *m, const char *folder)
+{
+    struct meter meter = {.fn = NULL};
+    struct verify_report r;
+    struct err e;
+    int status;
+
+    if (verify_structure(m, folder, &meter, &r, &e))
+        status = failed(&e);
+    else
+        status = print_bad(&r);
+    if (status == 0)
+        log_info("%s: %zu files, %zu of a known structure, none looks wrong; "
+                 "no hash was checked here",
+                 m->name, m->n_entries, r.n_known);
+    else if (r.n_bad > 0)
+        log_bad(m, &r);
+    verify_free(&r);
+    return status;
+}
+
+/* Without a manifest: all that lies in a folder. */
+static int verify_folder(const char *folder)
+{
+    static struct listing_notes notes; /* Large. */
+    const struct listing_skip skip = {.by_name = false};
+    struct manifest m = {.name = "structure"};
+    struct err e;
+    int status;
+
+    if (listing_names(&m, folder, &skip, &notes, &e))
+        status = failed(&e);
+    else
+        status = verify_looks(&m, folder);
+    manifest_free(&m);
+    return status;
+}
+
+static int verify_manifest(const struct options *o)
+{
+    struct manifest m;
+    struct err e;
+    char *folder = NULL;
+    int status;
+
+    if (load_manifest(&m, o->args[0], o->n_args > 1 ? o->args[1] : NULL,
+                      &folder, &e))
+        return failed(&e);
+    stage_warn_hash(m.name, manifest_weak_hash(&m));
+    status = verify_hashes(&m, folder);
+    if (status == 0 && o->structure)
+        status = verify_looks(&m, folder);
+    free(folder);
+    manifest_free(&m);
+    return status;
+}
+
+int dataset_command_verify(const struct options *o)
+{
+    struct stat st;
+    struct err e;
+
+    if (o->n_args < 1 || o->n_args > 2) {
+        (void)err_set(&e, ERR_USAGE,
+                      "verify: agent verify MANIFEST [DIR], or agent verify "
+                      "--structure DIR");
+        return failed(&e);
+    }
+    if (o->structure && o->n_args == 1 && stat(o->args[0], &st) == 0 &&
+        S_ISDIR(st.st_mode))
+        return verify_folder(o->args[0]);
+    return verify_manifest(o);
+}
