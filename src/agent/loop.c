@@ -50,9 +50,11 @@ void loop_after(struct loop *l)
 {
     uint64_t at, now;
 
-    while (l->n_unborn > 0 || l->sweep_asked) {
+    while (l->n_unborn > 0 || l->sweep_asked || l->n_worker_sweeps > 0) {
         if (l->n_unborn > 0)
             loop_report_unborn(l);
+        else if (l->n_worker_sweeps > 0)
+            loop_sweep_workers(l);
         else
             loop_sweep(l);
     }
@@ -345,6 +347,7 @@ static int loop_open(struct loop *l, struct err *e)
     watch(l, &l->room, l->room_fd, on_room);
     out.ctx = l;
     loop_mesh_actions(&out);
+    loop_again_actions(&out);
     plan_pod(l->plan, &cfg);
     pod_init(&l->pod, &cfg, &out, loop_now());
     l->said_rank = cfg.node_rank;
@@ -358,6 +361,8 @@ static int loop_open(struct loop *l, struct err *e)
         r = open_network(l, e);
     if (r == 0)
         r = loop_workers_new(l, e);
+    if (r == 0)
+        r = loop_again_new(l, e);
     return r;
 }
 

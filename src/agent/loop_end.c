@@ -103,7 +103,7 @@ int loop_end(struct loop *l)
     bool failed;
 
     guard_end(&l->guard_fd, l->guard_pid);
-    for (uint32_t i = 0; l->workers && i < l->plan->nproc; i++) {
+    for (uint32_t i = 0; l->workers && i < l->n_slots; i++) {
         stream_close(&l->workers[i].out);
         stream_close(&l->workers[i].err);
     }

@@ -13,6 +13,8 @@
 
 #include <uv.h>
 
+#define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
+#define LOOP_ERROR_PATH 160
 #define STREAM_READ_MAX (1u << 20) /* Bytes of one stream in one go. */
 
 struct stream_watch { /* Freed when libuv has closed it. */
@@ -35,6 +37,11 @@ struct worker {
     pid_t pid; /* 0: none. */
     int exec_fd;
     uint64_t start_ms;
+    pid_t last_pid; /* Also after its death. */
+    uint32_t attempt;   /* Of its folder for errors. */
+    bool has_error_dir;
+    bool sweep_asked; /* For what it left, alone. */
+    int sweep_signo;
     bool unborn; /* Its fork failed; to be reported. */
     struct err unborn_err;
     struct stream out, err;
@@ -56,16 +63,18 @@ struct loop {
     struct peers *peers;
     struct peer_mesh *mesh; /* NULL: not needed so far. */
 
-    struct worker *workers; /* plan->nproc. */
-    char *relay_bytes;      /* 2 * nproc blocks of RELAY_LINE_MAX. */
+    struct worker *workers; /* plan->nproc; then --pre-start, if any: */
+    uint32_t n_slots;       /* so many in all. */
+    uint32_t n_worker_sweeps;
+    struct pod_held *held;  /* --restart-scope worker, else NULL. */
+    char cookie[LOOP_COOKIE_MAX]; /* Of the worker that is being started. */
+    char *relay_bytes;      /* 2 * n_slots blocks of RELAY_LINE_MAX. */
     char *scratch;          /* 2 * RELAY_OUT_MIN. */
     char *env_bytes;
     const char **envp;
     size_t env_cap, envp_max;
     char *no_proxy;         /* OFFLINE_LIST_MAX; NULL: not offline. */
     char error_dir[64];     /* "": none. */
-    uint32_t error_round;   /* Whose folders lie in error_dir. */
-    bool has_error_round;
     uint64_t round_ticks;   /* When the round started, for proc.h. */
     uint64_t oom_kills;     /* Before the round. */
     uint32_t n_unborn;
@@ -103,7 +112,20 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status);
 void loop_report_unborn(struct loop *l);
 void loop_sweep(struct loop *l);
 void loop_kill(struct loop *l, uint32_t worker, int signo);
+/* Worker `i` alone; plan->nproc: --pre-start. */
+void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i);
+
+/* loop_errors.c */
+void loop_make_error_dir(struct loop *l, uint32_t i, uint32_t attempt);
+void loop_error_file(const struct loop *l, uint32_t i, char *path, size_t cap);
+void loop_forget_errors_of(struct loop *l, uint32_t i);
 void loop_forget_errors(struct loop *l);
+
+/* loop_again.c */
+int loop_again_new(struct loop *l, struct err *e);
+void loop_again_actions(struct pod_out *out);
+void loop_strip_ranks(const char **envp);
+void loop_sweep_workers(struct loop *l);
 
 /* loop_door.c */
 /* Pod 0 only; one pod alone has a barrier, too, without a port. */

@@ -139,7 +139,7 @@ void loop_room(struct loop *l)
     uint64_t n;
 
     (void)!read(l->room_fd, &n, sizeof n);
-    for (unsigned i = 0; i < l->plan->nproc; i++)
+    for (unsigned i = 0; i < l->n_slots; i++)
         for (int j = 0; j < 2; j++) {
             struct stream *s = j ? &l->workers[i].err : &l->workers[i].out;
 

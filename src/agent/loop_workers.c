@@ -20,7 +20,7 @@
 #define TAIL_LINES 8
 #define GUARD_AFTER_MS 5
 
-static void describe_worker(const struct loop *l, struct contract_in *in,
+static void describe_worker(struct loop *l, struct contract_in *in,
                             const struct pod_round *round, uint32_t i)
 {
     const struct plan *p = l->plan;
@@ -42,7 +42,8 @@ static void describe_worker(const struct loop *l, struct contract_in *in,
     in->role = o->role;
     in->datasets = l->datasets;
     in->n_datasets = o->n_datasets;
-    in->cookie = p->cookie;
+    (void)snprintf(l->cookie, sizeof l->cookie, "%s.%04u.", p->cookie, i);
+    in->cookie = l->cookie;
     in->error_dir = l->error_dir[0] ? l->error_dir : NULL;
     in->omp_threads = p->omp_threads;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
@@ -57,6 +58,9 @@ int loop_workers_new(struct loop *l, struct err *e)
     struct contract_in in;
     size_t n = l->plan->nproc;
 
+    if (l->plan->o->pre_start)
+        n++;
+    l->n_slots = (uint32_t)n;
     describe_worker(l, &in, &none, 0);
     contract_room(&in, &l->env_cap, &l->envp_max);
     l->workers = calloc(n, sizeof *l->workers);
@@ -80,75 +84,42 @@ int loop_workers_new(struct loop *l, struct err *e)
     return 0;
 }
 
-/* Memory first: making folders on a disk can take longer than all the rest of
- * a start. */
-static void make_error_root(struct loop *l)
+static bool is_pre_start(const struct loop *l, uint32_t i)
 {
-    static const char *const roots[] = {"/dev/shm", "/tmp"};
-
-    for (unsigned i = 0; i < 2 && !l->error_dir[0]; i++) {
-        (void)snprintf(l->error_dir, sizeof l->error_dir,
-                       "%s/agent-errors-XXXXXX", roots[i]);
-        if (!mkdtemp(l->error_dir))
-            l->error_dir[0] = '\0';
-    }
+    return i == l->plan->nproc;
 }
 
-/* The folder for TORCHELASTIC_ERROR_FILE is nice to have, not a must. */
-static void make_error_dirs(struct loop *l, uint32_t round)
+static void make_prefix(const struct loop *l, const struct contract_in *in,
+                        uint32_t i, char prefix[RELAY_PREFIX_MAX])
 {
-    char path[128];
+    const char *template = l->plan->o->log_prefix;
 
-    make_error_root(l);
-    if (!l->error_dir[0])
+    prefix[0] = '\0';
+    if (strcmp(template, "none") == 0)
         return;
-    loop_forget_errors(l);
-    (void)snprintf(path, sizeof path, "%s/attempt_%u", l->error_dir, round);
-    (void)mkdir(path, 0700);
-    for (unsigned i = 0; i < l->plan->nproc; i++) {
-        (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", l->error_dir,
-                       round, i);
-        (void)mkdir(path, 0700);
-    }
-    l->error_round = round;
-    l->has_error_round = true;
-}
-
-void loop_forget_errors(struct loop *l)
-{
-    char path[160];
-
-    if (!l->has_error_round)
-        return;
-    for (unsigned i = 0; i < l->plan->nproc; i++) {
-        int n = snprintf(path, sizeof path, "%s/attempt_%u/%u/error.json",
-                         l->error_dir, l->error_round, i);
-        (void)unlink(path);
-        path[n - (int)strlen("/error.json")] = '\0';
-        (void)rmdir(path);
-    }
-    (void)snprintf(path, sizeof path, "%s/attempt_%u", l->error_dir,
-                   l->error_round);
-    (void)rmdir(path);
-    l->has_error_round = false;
+    if (is_pre_start(l, i))
+        (void)text_copy(prefix, RELAY_PREFIX_MAX, "[pre-start] ");
+    else
+        (void)contract_expand(in, template, prefix, RELAY_PREFIX_MAX);
 }
 
 static void start_worker(struct loop *l, const struct pod_round *round,
                          uint32_t i)
 {
     struct worker *w = &l->workers[i];
-    const char *template = l->plan->o->log_prefix;
-    char prefix[RELAY_PREFIX_MAX] = "";
+    char prefix[RELAY_PREFIX_MAX];
+    char *const pre_start[] = {(char []){"sh"}, (char []){"-c"},
+                               (char *)(uintptr_t)l->plan->o->pre_start, NULL};
     const struct machine_files *files = &l->plan->files;
-    struct child_spec spec = {.argv = l->plan->o->args,
+    struct child_spec spec = {.argv = is_pre_start(l, i) ? pre_start
+                                                         : l->plan->o->args,
                               .stdin_fd = l->stdin_fd,
                               .max_files = files->raised ? files->before : 0};
     struct contract_in in;
     struct child c;
 
     describe_worker(l, &in, round, i);
-    if (strcmp(template, "none") != 0)
-        (void)contract_expand(&in, template, prefix, sizeof prefix);
+    make_prefix(l, &in, i, prefix);
     (void)text_copy(w->out.prefix, sizeof w->out.prefix, prefix);
     (void)text_copy(w->err.prefix, sizeof w->err.prefix, prefix);
     relay_init(&w->out.relay, l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX,
@@ -159,6 +130,8 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     w->start_ms = loop_now();
     w->unborn = contract_env(&in, l->env_bytes, l->env_cap, l->envp,
                              l->envp_max, &w->unborn_err) != 0;
+    if (!w->unborn && is_pre_start(l, i))
+        loop_strip_ranks(l->envp);
     spec.envp = (char *const *)l->envp;
     if (!w->unborn)
         w->unborn = child_spawn(&spec, &c, &w->unborn_err) != 0;
@@ -166,7 +139,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
         l->n_unborn++;
         return;
     }
-    w->pid = c.pid;
+    w->pid = w->last_pid = c.pid;
     w->exec_fd = c.exec_fd;
     stream_open(&w->out, c.out_fd);
     stream_open(&w->err, c.err_fd);
@@ -174,7 +147,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
 
 static void tell_guard(struct loop *l)
 {
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->n_slots; i++)
         if (l->workers[i].pid > 0)
             guard_add(l->guard_fd, l->workers[i].pid);
 }
@@ -187,6 +160,14 @@ static void on_guard_time(uv_timer_t *t)
 
     if (l->guard_pid == 0)
         l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
+    tell_guard(l);
+}
+
+static void guard_them(struct loop *l)
+{
+    if (!l->is_init && l->guard_pid == 0)
+        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
+                             0);
     tell_guard(l);
 }
 
@@ -209,20 +190,30 @@ static void list_hosts(struct loop *l, const struct pod_round *round)
 
 void loop_spawn(struct loop *l, const struct pod_round *round)
 {
-    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+    for (uint32_t i = 0; i < l->n_slots; i++) {
         stream_close(&l->workers[i].out); /* Of the round before. */
         stream_close(&l->workers[i].err);
     }
-    make_error_dirs(l, round->round);
+    loop_forget_errors(l);
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        loop_make_error_dir(l, i, round->round);
     list_hosts(l, round);
     l->round_ticks = proc_now_ticks();
     l->oom_kills = facts_oom_kills();
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
-    if (!l->is_init && l->guard_pid == 0)
-        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
-                             0);
-    tell_guard(l);
+    guard_them(l);
+}
+
+void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
+{
+    stream_close(&l->workers[i].out); /* Of the one before. */
+    stream_close(&l->workers[i].err);
+    if (!is_pre_start(l, i))
+        loop_make_error_dir(l, i, round->round);
+    l->oom_kills = facts_oom_kills();
+    start_worker(l, round, i);
+    guard_them(l);
 }
 
 static void report_death(struct loop *l, uint32_t i, int code, int signo,
@@ -231,9 +222,11 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
     struct worker *w = &l->workers[i];
     struct failure f = {.kind = FAILURE_WORKER, .code = code, .signo = signo};
     struct verdict_facts facts = {.exec_errno = exec_errno,
-                                  .command = l->plan->o->args[0]};
+                                  .command = is_pre_start(l, i)
+                                                 ? "sh"
+                                                 : l->plan->o->args[0]};
     char hint[FAILURE_TEXT_MAX] = "";
-    struct pod_exit x = {.worker = i,
+    struct pod_exit x = {.worker = is_pre_start(l, i) ? 0 : i,
                          .pid = (uint32_t)w->pid,
                          .code = code,
                          .signo = signo,
@@ -259,14 +252,14 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
 void loop_report_unborn(struct loop *l)
 {
     l->n_unborn = 0;
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->n_slots; i++)
         if (l->workers[i].unborn)
             report_death(l, i, l->workers[i].unborn_err.code, 0, 0);
 }
 
 bool loop_worker_died(struct loop *l, pid_t pid, int status)
 {
-    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+    for (uint32_t i = 0; i < l->n_slots; i++) {
         struct worker *w = &l->workers[i];
         int signo, code, exec_errno;
 
@@ -284,7 +277,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
 
 void loop_kill(struct loop *l, uint32_t worker, int signo)
 {
-    pid_t pid = l->workers[worker].pid;
+    pid_t pid = l->workers[l->pod.prepares ? l->plan->nproc : worker].pid;
 
     if (pid <= 0)
         return;
@@ -300,7 +293,7 @@ static bool drain_all(struct loop *l)
 {
     bool pending = false;
 
-    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+    for (uint32_t i = 0; i < l->n_slots; i++) {
         struct worker *w = &l->workers[i];
 
         stream_drain(&w->out);
@@ -313,7 +306,7 @@ static bool drain_all(struct loop *l)
 
 void loop_sweep(struct loop *l)
 {
-    pid_t groups[SUP_MAX_WORKERS];
+    pid_t groups[SUP_MAX_WORKERS + 1];
     pid_t skip[2] = {l->guard_pid, l->stage_pid};
     struct proc_query q = {.cookie = l->plan->own_cookie,
                            .self = getpid(),
@@ -325,7 +318,7 @@ void loop_sweep(struct loop *l)
     int signo = l->sweep_signo;
 
     l->sweep_asked = false;
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->n_slots; i++)
         if (l->workers[i].pid > 0)
             groups[q.n_groups++] = l->workers[i].pid;
     /* The helpers are the only children left: no need to look at /proc. */

@@ -137,6 +137,23 @@ static const struct opt_row rows[] = {
      .more = "\"exit-code\": 1 to 127 are permanent, 128 to 255 are retried, "
              "as in Kubeflow.",
      .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "restart-scope", scope, "job",
+         "What a failed worker restarts: job or worker."),
+     .more = "\"job\": every worker of every pod, as collectives need it. "
+             "\"worker\": it alone, with the same rank and the next "
+             "TORCHELASTIC_RESTART_COUNT, once nothing of its session or with "
+             "its environment lives; each counts against --max-restarts. A "
+             "lost pod still restarts the job.",
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "pre-start", script, NULL,
+         "Run CMD by sh -c in each pod before each round."),
+     .at = AT(pre_start), .none = "none",
+     .more = "No worker of any pod starts before it has ended with 0 in all "
+             "of them. A failure counts one restart, and it is run again after "
+             "the back-off. It has the workers' environment but for ranks, "
+             "world size and MASTER_PORT. What it leaves running is stopped; "
+             "--barrier-timeout bounds it.",
+     .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-backoff", backoff, "1s:30s",
              "Wait before a restart; doubles, with jitter."),
      .max = 24 * HOUR, .group = OPT_GROUP_RESTART},
@@ -222,12 +239,11 @@ static const struct opt_row rows[] = {
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
 
-    LATER("restart-scope"),
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
     LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
-    LATER_FLAG("expand"), LATER("pre-start"), LATER("preflight"),
+    LATER_FLAG("expand"), LATER("preflight"),
     LATER("http"), LATER("socket"), LATER("report"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };

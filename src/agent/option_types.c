@@ -166,6 +166,16 @@ static bool has_control(const char *s)
     return false;
 }
 
+/* For a shell: newlines are fine. */
+static int script_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    if (v->text[0] == '\0')
+        return opt_fault(v, e, "it must not be empty");
+    *FIELD(o, v->row, const char *) = v->text;
+    return 0;
+}
+
 static int word_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
@@ -318,6 +328,7 @@ TYPE(count, "count", NULL, count_read, uint_print);
 TYPE(number, "number", "N", number_read, uint_print);
 TYPE(port, "port", "PORT", port_read, uint_print);
 TYPE(word, "word", "WORD", word_read, string_print);
+TYPE(script, "shell command", "CMD", script_read, string_print);
 TYPE(host, "host", "HOST", host_read, string_print);
 TYPE(hosts, "list of hosts", "HOST,...", hosts_read, string_print);
 TYPE(template, "template", "TEMPLATE", word_read, string_print);

@@ -40,8 +40,8 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_hosts, opt_type_template, opt_type_path, opt_type_paths,
     opt_type_component,
     opt_type_nproc, opt_type_nnodes, opt_type_node_rank, opt_type_restarts,
-    opt_type_policy, opt_type_backoff, opt_type_codes, opt_type_exit_map,
-    opt_type_log_format,
+    opt_type_policy, opt_type_backoff, opt_type_codes,
+    opt_type_exit_map, opt_type_scope, opt_type_script, opt_type_log_format,
     opt_type_format, opt_type_mesh, opt_type_view, opt_type_later,
     opt_type_later_flag;
 

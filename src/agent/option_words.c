@@ -167,6 +167,26 @@ static void policy_print(const struct opt_row *row, const struct options *o,
     text_add(t, "%s", policy_words[o->restart_policy]);
 }
 
+static const char *const scope_words[] = {"job", "worker", NULL};
+
+static int scope_read(const struct opt_value *v, struct options *o,
+                      struct err *e)
+{
+    int i = read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->restart_scope = (enum restart_scope)i;
+    return 0;
+}
+
+static void scope_print(const struct opt_row *row, const struct options *o,
+                        struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", scope_words[o->restart_scope]);
+}
+
 static int codes_read(const struct opt_value *v, struct options *o,
                       struct err *e)
 {
@@ -358,6 +378,7 @@ TYPE(restarts, "number", "N[/PERIOD]", NULL, false, restarts_read,
 TYPE(policy, "word", "POLICY", policy_words, false, policy_read, policy_print);
 TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
      codes_print);
+TYPE(scope, "word", "job|worker", scope_words, false, scope_read, scope_print);
 TYPE(exit_map, "list of exit codes", "CLASS=CODE,...", NULL, false,
      exit_map_read, exit_map_print);
 TYPE(log_format, "word", "FORMAT", log_format_words, false, log_format_read,

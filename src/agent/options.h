@@ -48,6 +48,7 @@ enum restart_policy {
     RESTART_ALWAYS,
     RESTART_EXIT_CODE,
 };
+enum restart_scope { SCOPE_JOB, SCOPE_WORKER };
 enum mesh_choice { MESH_CHOICE_RING, MESH_CHOICE_FULL, MESH_CHOICE_OFF };
 enum manifest_format { FORMAT_JSON, FORMAT_SHA256SUM };
 
@@ -85,6 +86,8 @@ struct options {
     enum restart_policy restart_policy;
     uint64_t backoff_min_ms, backoff_max_ms, restart_reset_ms;
     bool no_restart_on[256]; /* Exit codes that are permanent. */
+    enum restart_scope restart_scope;
+    const char *pre_start; /* NULL: none. */
     unsigned same_failure_limit; /* 0: off. */
     struct exit_map exit_map;
     uint64_t grace_ms;

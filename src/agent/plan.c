@@ -174,6 +174,9 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->grace_ms = o->grace_ms;
     ret->auth = p->auth;
     ret->has_stage = o->n_datasets > 0;
+    ret->has_pre_start = o->pre_start != NULL;
+    ret->restart_always = o->restart_policy == RESTART_ALWAYS;
+    ret->restart_reset_ms = o->restart_reset_ms;
     ret->job_id = o->job_id;
     ret->host = p->host;
     ret->zero = p->zero;
@@ -206,6 +209,7 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
     ret->restart_always = o->restart_policy == RESTART_ALWAYS;
     ret->restart_by_code = o->restart_policy == RESTART_EXIT_CODE;
     memcpy(ret->no_restart_on, o->no_restart_on, sizeof ret->no_restart_on);
+    ret->scope_worker = o->restart_scope == SCOPE_WORKER;
     ret->same_limit = o->same_failure_limit;
     ret->master_port = p->master_port;
     ret->mesh_reach = o->mesh == MESH_CHOICE_OFF    ? 0

@@ -24,9 +24,9 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
 /* A step of the machine, for -v. */
 void pod_move(struct pod *p, enum pod_state to)
 {
-    static const char *const names[] = {"STAGING",  "WAITING",  "RUNNING",
-                                        "FINISHED", "STOPPING", "FAILING",
-                                        "LEAVING",  "GONE"};
+    static const char *const names[] = {
+        "STAGING",  "PREPARING", "WAITING", "RUNNING", "FINISHED",
+        "STOPPING", "FAILING",   "LEAVING", "GONE"};
 
     if (p->state != to)
         pod_say(p, LOG_DEBUG, "pod: %s -> %s, round %u", names[p->state],
@@ -113,15 +113,16 @@ void pod_nothing_runs(struct pod *p, uint64_t now_ms)
         pod_leave(p, now_ms);
         return;
     }
-    pod_move(p, POD_WAITING);
-    p->say_ms = now_ms + BARRIER_SUMMARY_MS;
-    pod_report(p, now_ms);
+    pod_get_ready(p, now_ms);
 }
 
 void pod_stop_workers(struct pod *p, uint64_t now_ms)
 {
+    p->asks = false;
+    pod_hold_none(p);
     switch (p->state) {
     case POD_RUNNING:
+    case POD_PREPARING:
         pod_move(p, POD_STOPPING);
         pod_say_stopping(p);
         supervisor_stop(&p->sup, now_ms);
@@ -182,7 +183,8 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
                 p->round, p->n_restarts, p->cfg.max_restarts);
     pod_mesh_close(p);
     pod_move(p, POD_RUNNING);
-    supervisor_start(&p->sup);
+    p->prepared = false;
+    supervisor_start(&p->sup, p->cfg.nproc);
     p->out.spawn(p->out.ctx, &p->at);
 }
 
@@ -225,8 +227,7 @@ void pod_stage_done(struct pod *p, uint64_t now_ms,
         return;
     p->staged = true;
     memcpy(p->digest, digest, WIRE_DIGEST);
-    pod_move(p, POD_WAITING);
-    pod_report(p, now_ms);
+    pod_get_ready(p, now_ms);
     pod_take_queue(p, now_ms);
 }
 
@@ -258,7 +259,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
 void pod_signal(struct pod *p, uint64_t now_ms, int signo)
 {
     if (!is_stop(signo)) {
-        for (uint32_t i = 0; i < p->cfg.nproc; i++)
+        for (uint32_t i = 0; i < p->sup.n_workers; i++)
             if (p->sup.state != SUP_IDLE && p->sup.alive[i])
                 p->out.kill(p->out.ctx, i, signo);
         return;

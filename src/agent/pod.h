@@ -33,6 +33,7 @@
 
 enum pod_state {
     POD_STAGING,  /* The data set is staged or verified by a child. */
+    POD_PREPARING, /* --pre-start runs, or failed and may run again. */
     POD_WAITING,  /* For START. Nothing runs here. */
     POD_RUNNING,  /* The workers of a round. */
     POD_FINISHED, /* They all ended with 0; the other pods may still run. */
@@ -50,7 +51,9 @@ struct pod_config {
     uint32_t nnodes, nproc, max_restarts;
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
-    bool has_stage;
+    bool has_stage, has_pre_start;
+    bool restart_always; /* With `held`: who ended with 0, too. */
+    uint64_t restart_reset_ms; /* With `held`. */
     struct auth auth;
     const char *job_id, *host; /* Borrowed for life. */
     const char *zero;          /* "host:port" of pod 0's barrier, for texts. */
@@ -62,6 +65,20 @@ struct pod_round {
     uint32_t round, rank_base, world_size, master_port;
     uint32_t group_rank, group_size; /* Among the pods of the round. */
     char hosts[WIRE_HOSTS_MAX];      /* As in START. */
+};
+
+/* --restart-scope worker: what is known of a worker that failed. */
+struct pod_held {
+    bool held;    /* Dead, and to be started again, maybe. */
+    bool clean;   /* Nothing that it left behind lives. */
+    bool told;    /* Pod 0 was asked; */
+    bool allowed; /* and has agreed: not before `start_ms`. */
+    bool killed, sweeping;
+    uint64_t start_ms, kill_ms, poll_ms, poll_step_ms;
+    uint32_t n_starts; /* After the first, over all rounds. */
+    uint32_t in_a_row, same;
+    int last_code;
+    struct failure failure;
 };
 
 struct pod_exit { /* How a worker ended. */
@@ -78,8 +95,14 @@ struct pod_out {
     void (*stage)(void *ctx);
     void (*stage_kill)(void *ctx);
     void (*spawn)(void *ctx, const struct pod_round *round); /* All workers. */
+    /* One of them, alone: its `attempt` is the round and each such start. */
+    void (*spawn_again)(void *ctx, const struct pod_round *round,
+                        uint32_t worker, uint32_t attempt);
+    void (*pre_start)(void *ctx, uint32_t round); /* It is worker 0 then. */
     void (*kill)(void *ctx, uint32_t worker, int signo);     /* Its group. */
     void (*sweep)(void *ctx, int signo); /* As in supervisor.h. */
+    /* The same for what one dead worker left; pod_worker_swept(), later. */
+    void (*sweep_worker)(void *ctx, uint32_t worker, int signo);
     /* The connection to pod 0. */
     void (*connect)(void *ctx);
     void (*link_send)(void *ctx, const struct wire_msg *m);
@@ -126,6 +149,18 @@ struct pod {
     uint8_t hello[WIRE_GUEST_MAX];
     uint8_t script[AUTH_SCRIPT];
 
+    bool prepared;       /* --pre-start ended with 0 since the last round. */
+    bool prepares;       /* It is what the supervisor has. */
+    uint64_t prepare_ms; /* When it may run again; 0: not asked, or not yet
+                            answered. */
+    struct failure prepare_failure; /* Its last one. */
+    uint32_t in_a_row, same;
+    int last_code;
+    bool asks;           /* Pod 0, with `serial`, to try again; */
+    uint32_t serial, asks_worker; /* a worker, or --pre-start. */
+    struct pod_held *held; /* cfg.nproc; NULL: --restart-scope job. */
+    uint32_t n_held;
+
     bool staged;
     uint8_t percent;
     uint8_t digest[WIRE_DIGEST];
@@ -144,6 +179,9 @@ struct pod {
  * as of barrier_init()), else NULL. Copies cfg and out. */
 void pod_init(struct pod *p, const struct pod_config *cfg,
               const struct pod_out *out, uint64_t now_ms);
+/* Start workers again one by one: `held` has cfg.nproc entries, zeroed;
+ * borrowed for life. */
+void pod_hold_workers(struct pod *p, struct pod_held *held);
 void pod_own_barrier(struct pod *p, struct barrier *b,
                      const struct barrier_config *cfg, struct bar_peer *peers,
                      struct bar_conn *conns, uint32_t n_conns,
@@ -159,6 +197,8 @@ void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text);
 void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x);
 void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
                bool output_pending);
+void pod_worker_swept(struct pod *p, uint64_t now_ms, uint32_t worker,
+                      uint32_t n_left);
 void pod_signal(struct pod *p, uint64_t now_ms, int signo);
 void pod_link_up(struct pod *p, uint64_t now_ms);
 void pod_link_down(struct pod *p, uint64_t now_ms, const char *why);

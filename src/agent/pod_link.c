@@ -107,7 +107,7 @@ void pod_start(struct pod *p, uint64_t now_ms)
         p->out.stage(p->out.ctx);
     } else {
         p->staged = true;
-        pod_move(p, POD_WAITING);
+        pod_get_ready(p, now_ms);
     }
     if (p->bar) {
         p->link = LINK_UP;
@@ -149,6 +149,13 @@ void pod_report(struct pod *p, uint64_t now_ms)
         m.kind = WIRE_PROGRESS;
         m.percent = p->percent;
         break;
+    case POD_PREPARING:
+        report_failure(p, now_ms);
+        m.kind = WIRE_PROGRESS;
+        m.percent = WIRE_PREPARING;
+        pod_tell(p, now_ms, &m);
+        pod_ask_again(p, now_ms);
+        return;
     case POD_WAITING:
         report_failure(p, now_ms);
         m.kind = WIRE_ARRIVED;
@@ -164,6 +171,8 @@ void pod_report(struct pod *p, uint64_t now_ms)
         report_failure(p, now_ms);
         return;
     case POD_RUNNING:
+        pod_ask_again(p, now_ms);
+        return;
     case POD_LEAVING:
     case POD_GONE:
         return;
@@ -288,6 +297,9 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         break;
     case WIRE_STOP:
         on_stop(p, now_ms, m);
+        break;
+    case WIRE_AGAIN:
+        pod_on_again(p, now_ms, m);
         break;
     case WIRE_END:
         p->n_restarts = m->n_restarts;

@@ -34,6 +34,22 @@ void pod_begin_round(struct pod *p, uint64_t now_ms,
 void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news);
 /* Which failure was first is as clear as it gets: tell pod 0. */
 void pod_settle(struct pod *p, uint64_t now_ms);
+/* The failure that an exit is. */
+void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
+                       struct failure *ret);
+/* pod_again.c: --pre-start, and --restart-scope worker. */
+/* Nothing runs: go to WAITING, by way of PREPARING where that is asked for. */
+void pod_get_ready(struct pod *p, uint64_t now_ms);
+void pod_prepare_ended(struct pod *p, uint64_t now_ms,
+                       const struct pod_exit *x);
+/* A worker ended; true where it is held, to be started again. */
+bool pod_hold(struct pod *p, uint64_t now_ms, const struct pod_exit *x);
+/* The round is over: nobody is started again. */
+void pod_hold_none(struct pod *p);
+void pod_ask_again(struct pod *p, uint64_t now_ms);
+void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
+void pod_again_timeout(struct pod *p, uint64_t now_ms);
+uint64_t pod_again_deadline(const struct pod *p);
 /* How many are told to stop, and how long they have; for -v. */
 void pod_say_stopping(const struct pod *p);
 void pod_leave(struct pod *p, uint64_t now_ms);

@@ -99,6 +99,7 @@ static void check_link(struct pod *p, uint64_t now_ms)
 
 void pod_check_time(struct pod *p, uint64_t now_ms)
 {
+    pod_again_timeout(p, now_ms);
     if (p->state == POD_FAILING && now_ms >= p->leave_ms + POD_REPORT_MS) {
         pod_end(p, now_ms, p->failure.code, &p->failure);
     } else if (p->state == POD_LEAVING && !p->bar &&
@@ -123,6 +124,7 @@ uint64_t pod_deadline(const struct pod *p)
         return UINT64_MAX;
     if (p->settle_ms)
         earliest(&at, p->settle_ms);
+    earliest(&at, pod_again_deadline(p));
     if (p->bar) {
         earliest(&at, barrier_deadline(p->bar));
         if (p->state == POD_FAILING)

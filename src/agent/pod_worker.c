@@ -17,6 +17,8 @@ void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
     case SUP_QUIET:
         break;
     case SUP_FAILED:
+        if (p->prepares)
+            break; /* In PREPARING: what it left behind is stopped. */
         pod_move(p, POD_STOPPING);
         pod_say_stopping(p);
         if (p->link != LINK_ADMITTED)
@@ -27,7 +29,10 @@ void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
         pod_nothing_runs(p, now_ms);
         break;
     case SUP_DONE:
-        if (p->ended || p->stop_signo) {
+        p->prepared = p->prepares;
+        if (p->prepares && p->state == POD_PREPARING) {
+            pod_nothing_runs(p, now_ms);
+        } else if (p->ended || p->stop_signo) {
             pod_nothing_runs(p, now_ms);
         } else if (p->state == POD_STOPPING) {
             pod_nothing_runs(p, now_ms); /* STOP came while it cleaned up. */
@@ -51,9 +56,8 @@ void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
     }
 }
 
-/* The failure that an exit is. */
-static void describe_exit(const struct pod *p, const struct pod_exit *x,
-                          struct failure *f)
+void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
+                       struct failure *f)
 {
     memset(f, 0, sizeof *f);
     f->kind = FAILURE_WORKER;
@@ -75,13 +79,23 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
     bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING;
     struct failure f;
 
+    if (p->prepares) {
+        pod_prepare_ended(p, now_ms, x);
+        pod_take_queue(p, now_ms);
+        return;
+    }
+    if (first && pod_hold(p, now_ms, x)) {
+        pod_take_queue(p, now_ms);
+        return;
+    }
     /* A KILL of agent's own is never a cause. */
     if (!ok && (first || (p->settle_ms && !p->sup.killed))) {
-        describe_exit(p, x, &f);
+        pod_describe_exit(p, x, &f);
         if (first || failure_beats(&f, &p->failure))
             p->failure = f;
     }
-    pod_take_news(p, now_ms, supervisor_exited(&p->sup, now_ms, x->worker, ok));
+    pod_take_news(p, now_ms,
+                  supervisor_exited(&p->sup, now_ms, x->worker, ok));
     if (p->settle_ms && p->sup.n_alive == 0)
         pod_settle(p, now_ms); /* Nobody is left to be the cause. */
     pod_take_queue(p, now_ms);
@@ -90,7 +104,7 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
                bool output_pending)
 {
-    pod_take_news(p, now_ms,
-              supervisor_swept(&p->sup, now_ms, n_left, output_pending));
+    pod_take_news(p, now_ms, supervisor_swept(&p->sup, now_ms, n_left,
+                                              output_pending));
     pod_take_queue(p, now_ms);
 }

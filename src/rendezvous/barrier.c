@@ -86,6 +86,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     bar_move(b, p, PEER_ARRIVED);
+    p->percent = 100;
     if (b->cfg.nnodes > 1 && b->cfg.nnodes <= BARRIER_SAY_MAX)
         bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
                 p->hello.host, p->addr, b->counts[PEER_ARRIVED],
@@ -109,7 +110,13 @@ static void failed(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     } else if (m->failure.kind == FAILURE_AGENT) {
         bar_finish(b, now_ms, m->failure.code, &m->failure);
+    } else if (m->failure.kind == FAILURE_PREPARE) {
+        bar_again(b, now_ms, rank, m);
     } else if (b->phase == BAR_RUN && m->round == b->round) {
+        if (m->serial > 0 && b->cfg.scope_worker) {
+            bar_again(b, now_ms, rank, m);
+            return;
+        }
         if (p->state == PEER_RUNNING)
             bar_move(b, p, PEER_STOPPING);
         bar_suspect(b, now_ms, &m->failure);
@@ -192,6 +199,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     case WIRE_CHALLENGE:
     case WIRE_PROOF:
     case WIRE_MESH:
+    case WIRE_AGAIN:
         break;
     }
     bar_plan_news(b, now_ms);

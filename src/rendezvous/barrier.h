@@ -38,6 +38,7 @@
 #define BARRIER_SAY_MAX 64         /* Pods whose changes pod 0 tells singly. */
 #define BARRIER_HEAR_MS 30000      /* How long pod 0 stays to tell the end. */
 #define BARRIER_RESTARTS_MAX 1000 /* With a period. */
+#define BARRIER_SAME_MS 10000     /* So early a failure may be the same. */
 #define BARRIER_WHY_MAX 192       /* Why there is a restart, or none. */
 #define BARRIER_END_MS 10000      /* Who lost its connection may hear, too. */
 #define BARRIER_STAGING_MS 60000   /* Progress this recent is not late. */
@@ -80,6 +81,7 @@ struct barrier_config {
     uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
     bool restart_never, restart_always, restart_by_code; /* The policy. */
     bool no_restart_on[256];
+    bool scope_worker;   /* A failed worker alone is started again. */
     uint32_t same_limit; /* So many equal failures in a row are permanent; 0:
                             never. */
     uint32_t master_port;
@@ -109,6 +111,9 @@ struct bar_peer {
     uint8_t percent;
     uint8_t refused; /* enum bar_refused, while UNSEEN. */
     uint8_t told;    /* What was told of it: barrier_words.c. */
+    uint32_t serial;   /* Of the last question about trying again, */
+    uint64_t again_ms; /* and its answer. */
+    uint8_t again_go;
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
     bool answered; /* Something was heard since the challenge. */

@@ -19,8 +19,9 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
     bar_phase(b, BAR_ENDING);
     b->suspect_ms = 0;
     b->end_ms = now_ms;
-    b->end_waits = !b->started && cause && cause->kind == FAILURE_AGENT &&
-                   code != ERR_BARRIER;
+    b->end_waits = !b->started && cause && code != ERR_BARRIER &&
+                   (cause->kind == FAILURE_AGENT ||
+                    cause->kind == FAILURE_PREPARE);
     memset(&b->end, 0, sizeof b->end);
     b->end.kind = WIRE_END;
     b->end.round = b->round;

@@ -70,8 +70,10 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (!resumed && b->phase == BAR_RUN && p->member &&
         p->state != PEER_LOST)
         bar_lose(b, now_ms, rank, BAR_REPLACED);
+    if (p->state == PEER_BYE && p->conn == BARRIER_NO_CONN)
+        b->n_gone--; /* It, or another of this rank, is there again. */
     if (!resumed)
-        p->next_round = 0;
+        p->next_round = p->serial = 0;
     p->hello = *hello;
     p->conn = conn;
     p->heard_ms = now_ms;

@@ -23,7 +23,7 @@ void bar_note_failure(struct barrier *b, const struct failure *f)
 }
 
 bool bar_is_permanent(const struct barrier *b, const struct failure *cause,
-                      char *why, size_t cap)
+                      uint32_t same, char *why, size_t cap)
 {
     int code = cause->code;
     struct text t;
@@ -39,10 +39,13 @@ bool bar_is_permanent(const struct barrier *b, const struct failure *cause,
         text_add(&t, "--no-restart-on has %d", code);
     else if (b->cfg.restart_by_code && code > 0 && code < 128)
         text_add(&t, "--restart-policy exit-code: below 128 is permanent");
-    else if (b->cfg.same_limit > 0 && b->same.n >= b->cfg.same_limit)
+    else if (b->cfg.same_limit > 0 && same >= b->cfg.same_limit &&
+             cause->kind == FAILURE_PREPARE)
+        text_add(&t, "--pre-start failed %u times in a row with %d within 10 "
+                 "s (--same-failure-limit)", same, code);
+    else if (b->cfg.same_limit > 0 && same >= b->cfg.same_limit)
         text_add(&t, "rank %u failed %u times in a row with %d within 10 s of "
-                 "its start (--same-failure-limit)", b->same.rank, b->same.n,
-                 b->same.code);
+                 "its start (--same-failure-limit)", cause->rank, same, code);
     return t.len > 0;
 }
 
@@ -78,11 +81,11 @@ bool bar_may_restart(const struct barrier *b, uint64_t now_ms, char *why,
     return false;
 }
 
-static uint64_t backoff_ms(struct barrier *b)
+static uint64_t backoff_ms(struct barrier *b, uint32_t in_a_row)
 {
     uint64_t d = b->cfg.backoff_min_ms;
 
-    for (uint32_t i = 1; i < b->n_failures_in_a_row; i++) {
+    for (uint32_t i = 1; i < in_a_row; i++) {
         if (d >= b->cfg.backoff_max_ms / 2) {
             d = b->cfg.backoff_max_ms;
             break;
@@ -95,17 +98,14 @@ static uint64_t backoff_ms(struct barrier *b)
     return d - d / 4 * (bar_random(b) % 1024) / 1024;
 }
 
-uint64_t bar_count_restart(struct barrier *b, uint64_t now_ms, char *why,
-                           size_t cap)
+uint64_t bar_count_restart(struct barrier *b, uint64_t now_ms,
+                           uint32_t in_a_row, char *why, size_t cap)
 {
     struct text t;
 
-    if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
-        b->n_failures_in_a_row = 0;
     b->restarts_ms[b->n_restarts % BARRIER_RESTARTS_MAX] =
         now_ms ? now_ms : 1;
     b->n_restarts++;
-    b->n_failures_in_a_row++;
     text_init(&t, why, cap);
     if (b->cfg.restart_period_ms) {
         text_add(&t, "restart %u, at most %u", b->n_restarts,
@@ -114,5 +114,5 @@ uint64_t bar_count_restart(struct barrier *b, uint64_t now_ms, char *why,
     } else {
         text_add(&t, "restart %u of %u", b->n_restarts, b->cfg.max_restarts);
     }
-    return backoff_ms(b);
+    return backoff_ms(b, in_a_row);
 }

@@ -130,7 +130,10 @@ static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
         bar_finish_because(b, now_ms, code, code ? cause : NULL, why);
         return;
     }
-    delay = bar_count_restart(b, now_ms, why, sizeof why);
+    if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
+        b->n_failures_in_a_row = 0;
+    delay = bar_count_restart(b, now_ms, ++b->n_failures_in_a_row, why,
+                              sizeof why);
     next_round(b, now_ms, cause, delay, why);
 }
 
@@ -194,7 +197,7 @@ void bar_worker_failed(struct barrier *b, uint64_t now_ms,
     char why[BARRIER_WHY_MAX];
 
     bar_note_failure(b, cause);
-    if (bar_is_permanent(b, cause, why, sizeof why))
+    if (bar_is_permanent(b, cause, b->same.n, why, sizeof why))
         bar_finish_because(b, now_ms, cause->code, cause, why);
     else
         restart_or_finish(b, now_ms, cause->code, cause);

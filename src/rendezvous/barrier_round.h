@@ -41,6 +41,9 @@ void mesh_give_up(struct barrier *b, uint64_t now_ms);
 /* A worker failed, or all are done and the policy is `always`. */
 void bar_worker_failed(struct barrier *b, uint64_t now_ms,
                        const struct failure *cause);
+/* A pod asks to try something again, alone. */
+void bar_again(struct barrier *b, uint64_t now_ms, uint32_t rank,
+               const struct wire_msg *m);
 /* A pod said that it was told to stop. */
 void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
               const struct failure *cause);

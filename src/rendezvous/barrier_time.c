@@ -12,7 +12,7 @@ static bool is_late(const struct bar_peer *p, uint64_t now_ms)
     if (p->state == PEER_ARRIVED)
         return false;
     return !(p->state == PEER_STAGING && p->conn != BARRIER_NO_CONN &&
-             p->progress_ms > 0 &&
+             p->percent != WIRE_PREPARING && p->progress_ms > 0 &&
              now_ms - p->progress_ms < BARRIER_STAGING_MS);
 }
 

@@ -14,6 +14,7 @@
     X(WRONG_TOKEN, " refused (wrong token)")                                   \
     X(WRONG_NNODES, " refused (another --nnodes)")                             \
     X(STAGING, " staging")                                                     \
+    X(PREPARING, " at --pre-start")                                            \
     X(LOST, " seen and lost")                                                  \
     X(LEFT, " told to stop from outside")                                      \
     X(STOPPING, " still stopping the workers of the last round")               \
@@ -43,6 +44,9 @@ static enum word word_of(const struct bar_peer *p)
         [BAR_WRONG_NNODES] = WORD_WRONG_NNODES,
     };
 
+    if ((p->state == PEER_STAGING || p->state == PEER_STOPPING) &&
+        p->percent == WIRE_PREPARING && !p->down_ms)
+        return WORD_PREPARING;
     switch (p->state) {
     case PEER_UNSEEN:
         return refused[p->refused];

@@ -107,7 +107,7 @@ static void walk_failure(struct walk *w, struct failure *f)
     walk_u8(w, &kind);
     walk_u8(w, &code);
     walk_u8(w, &signo);
-    if (!w->why && kind > FAILURE_STOPPED)
+    if (!w->why && kind > FAILURE_PREPARE)
         w->why = "no such kind of failure";
     if (!w->writes && !w->why) {
         f->kind = (enum failure_kind)kind;
@@ -152,6 +152,23 @@ static void walk_start(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->master_port);
     walk_u32(w, &m->n_restarts);
     walk_string(w, m->hosts, sizeof m->hosts);
+}
+
+static void walk_failed(struct walk *w, struct wire_msg *m)
+{
+    walk_failure(w, &m->failure);
+    walk_u32(w, &m->serial);
+    walk_u32(w, &m->in_a_row);
+    walk_u32(w, &m->same);
+}
+
+static void walk_again(struct walk *w, struct wire_msg *m)
+{
+    walk_u32(w, &m->serial);
+    walk_u8(w, &m->go);
+    walk_u32(w, &m->n_restarts);
+    walk_u64(w, &m->delay_ms);
+    walk_string(w, m->text, sizeof m->text);
 }
 
 static void walk_end(struct walk *w, struct wire_msg *m)
@@ -207,7 +224,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_PROGRESS:
         walk_u8(w, &m->percent);
-        if (!w->out && !w->why && m->percent > 100)
+        if (!w->out && !w->why && m->percent > WIRE_PREPARING)
             w->why = "more than 100 percent";
         break;
     case WIRE_ARRIVED:
@@ -221,7 +238,10 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         walk_start(w, m);
         break;
     case WIRE_FAILED:
-        walk_failure(w, &m->failure);
+        walk_failed(w, m);
+        break;
+    case WIRE_AGAIN:
+        walk_again(w, m);
         break;
     case WIRE_STOP:
         walk_u64(w, &m->delay_ms);

@@ -28,6 +28,7 @@
 #define WIRE_PROOF_SIZE 32
 #define WIRE_NO_ROUND UINT32_MAX /* HELLO: no workers are running. */
 #define WIRE_ANY_RANK UINT32_MAX /* HELLO: give me a node rank. */
+#define WIRE_PREPARING 101       /* PROGRESS: --pre-start runs. */
 #define WIRE_PARTNERS_MAX 128    /* In one frame. */
 
 /* X(name, number, direction, meaning): the one table of messages. */
@@ -49,7 +50,8 @@
     X(CHALLENGE, 14, "from pod 0", "prove that you have the job's token")      \
     X(PROOF, 15, "both", "that I have the token; the pod proves it first")     \
     X(MESH, 16, "from pod 0", "connect to these pods, and move bytes")         \
-    X(MESHED, 17, "to pod 0", "which of them were not reached, and why")
+    X(MESHED, 17, "to pod 0", "which of them were not reached, and why")      \
+    X(AGAIN, 18, "from pod 0", "start that worker, or --pre-start, again")
 
 enum wire_kind {
 #define X(name, number, direction, meaning) WIRE_##name = number,
@@ -77,7 +79,7 @@ struct wire_msg {
      * (incarnation of pod 0). */
     uint64_t incarnation;
     uint32_t node_rank, nnodes, nproc;
-    uint32_t n_restarts;    /* HELLO, START, END: restarts used so far. */
+    uint32_t n_restarts;    /* HELLO, START, END, AGAIN: restarts so far. */
     uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */
     uint8_t any_rank;       /* HELLO: another rank will do as well (1). */
     uint64_t command_hash;  /* HELLO: of the workers' command line. */
@@ -90,16 +92,21 @@ struct wire_msg {
 
     uint8_t digest[WIRE_DIGEST]; /* ARRIVED: of the data sets; 0: none. */
     struct wire_addr mesh;       /* ARRIVED: where other pods reach it. */
-    uint8_t percent;             /* PROGRESS: 0..100. */
+    uint8_t percent;             /* PROGRESS: 0..100, or WIRE_PREPARING. */
     uint32_t rank_base, world_size; /* START; END (world_size). */
     uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
     char hosts[WIRE_HOSTS_MAX]; /* START: names and addresses of the pods, with
                                    commas; "": not told. */
-    uint64_t delay_ms;              /* STOP: until the next round opens. */
+    uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
+                                       until the new start. */
+    uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same. */
+    uint32_t in_a_row; /* FAILED with a serial: without health between, */
+    uint32_t same;     /* and the same early failure. */
+    uint8_t go;        /* AGAIN: 1; 0: it is over, with 0. */
     uint8_t code;                   /* REFUSE, END: exit status. */
-    char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING; STOP, END: why there
-                                       is a restart, or none. */
+    char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING; STOP, END, AGAIN: why
+                                       there is a restart, or none. */
     struct failure failure;         /* FAILED, STOP, END. */
 
     uint64_t mesh_nonce; /* MESH, MESHED: of this test. */

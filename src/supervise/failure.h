@@ -16,22 +16,23 @@ enum failure_kind {
     FAILURE_AGENT,   /* A pod's own: data, mismatch, barrier, exec, ... */
     FAILURE_LOST,    /* A pod's connection was lost. */
     FAILURE_STOPPED, /* A pod was told to stop from outside. */
+    FAILURE_PREPARE, /* --pre-start ended with another status than 0. */
 };
 
 struct failure {
     enum failure_kind kind;
     int code;            /* Exit status that it stands for, 1..255. */
-    int signo;           /* WORKER: signal that killed it, else 0.
+    int signo;           /* WORKER, PREPARE: signal that killed it, or 0.
                             STOPPED: the signal that the pod got. */
     uint32_t node_rank;  /* The pod. */
     uint32_t rank, local_rank; /* WORKER. */
-    uint32_t pid;              /* WORKER; 0: it could not be started. */
+    uint32_t pid;              /* WORKER, PREPARE; 0: could not be started. */
     uint32_t round;      /* The round that it ended. */
-    uint64_t ran_ms;     /* WORKER: from its start to its end. */
+    uint64_t ran_ms;     /* WORKER, PREPARE: from its start to its end. */
     char host[FAILURE_HOST_MAX]; /* The pod's host name. */
     char text[FAILURE_TEXT_MAX]; /* AGENT, LOST: what, where, why, what to do.
-                                    WORKER: a hint known on its pod, or "". */
-    char tail[FAILURE_TAIL_MAX]; /* WORKER: last stderr lines, or "". */
+                                    WORKER, PREPARE: a hint, or "". */
+    char tail[FAILURE_TAIL_MAX]; /* WORKER, PREPARE: last stderr lines. */
 };
 
 /* Pure. Whether `a` is the more likely cause of two failures of one round that

@@ -14,10 +14,11 @@ void supervisor_init(struct supervisor *s, const struct sup_out *out,
     s->poll_ms = UINT64_MAX;
 }
 
-void supervisor_start(struct supervisor *s)
+void supervisor_start(struct supervisor *s, uint32_t n_workers)
 {
     s->state = SUP_RUNNING;
-    s->n_alive = s->n_workers;
+    s->n_workers = s->n_alive = n_workers;
+    s->n_held = 0;
     for (uint32_t i = 0; i < s->n_workers; i++)
         s->alive[i] = true;
     s->killed = s->sweeping = s->swept_term = false;
@@ -59,6 +60,7 @@ static void begin_end(struct supervisor *s, uint64_t now_ms,
                       enum sup_state state)
 {
     s->state = state;
+    s->n_held = 0;
     s->kill_ms = now_ms + s->grace_ms;
     signal_all(s, SIGTERM);
     if (s->n_alive == 0)
@@ -79,12 +81,33 @@ enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
     if (s->state == SUP_RUNNING && !ok) {
         begin_end(s, now_ms, SUP_STOPPING);
         news = SUP_FAILED;
-    } else if (s->state == SUP_RUNNING && s->n_alive == 0) {
+    } else if (s->state == SUP_RUNNING && s->n_alive + s->n_held == 0) {
         begin_end(s, now_ms, SUP_CLEANING);
     } else if (is_ending(s) && s->n_alive == 0) {
         look(s);
     }
     return news;
+}
+
+void supervisor_hold(struct supervisor *s, uint32_t worker)
+{
+    s->alive[worker] = false;
+    s->n_alive--;
+    s->n_held++;
+}
+
+void supervisor_again(struct supervisor *s, uint32_t worker)
+{
+    s->alive[worker] = true;
+    s->n_alive++;
+    s->n_held--;
+}
+
+void supervisor_drop(struct supervisor *s, uint64_t now_ms)
+{
+    s->n_held--;
+    if (s->state == SUP_RUNNING && s->n_alive + s->n_held == 0)
+        begin_end(s, now_ms, SUP_CLEANING);
 }
 
 void supervisor_stop(struct supervisor *s, uint64_t now_ms)

@@ -42,6 +42,7 @@ struct supervisor {
     uint64_t grace_ms;
     enum sup_state state;
     uint32_t n_workers, n_alive;
+    uint32_t n_held;    /* Dead, to be started again. */
     bool alive[SUP_MAX_WORKERS];
     bool killed;        /* SIGKILL was sent. */
     bool sweeping;      /* A sweep was asked for, no answer yet. */
@@ -54,10 +55,16 @@ struct supervisor {
 void supervisor_init(struct supervisor *s, const struct sup_out *out,
                      uint32_t n_workers, uint64_t grace_ms);
 
-/* The caller starts all workers; a start that fails is a death. */
-void supervisor_start(struct supervisor *s);
+/* The caller starts so many workers, at most as many as before; a start that
+ * fails is a death. */
+void supervisor_start(struct supervisor *s, uint32_t n_workers);
 enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
                                 uint32_t worker, bool ok);
+/* RUNNING: it died and is to be started again, alone; it was; or it is not
+ * to be after all. */
+void supervisor_hold(struct supervisor *s, uint32_t worker);
+void supervisor_again(struct supervisor *s, uint32_t worker);
+void supervisor_drop(struct supervisor *s, uint64_t now_ms);
 /* TERM to all, KILL after the grace. Ignored unless RUNNING. */
 void supervisor_stop(struct supervisor *s, uint64_t now_ms);
 /* End the grace now. */

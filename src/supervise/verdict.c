@@ -17,6 +17,12 @@ const char *verdict_signal_name(int signo, char *buf)
     return buf;
 }
 
+/* The exit status of a process that agent ran for the user. */
+static bool is_of_process(const struct failure *f)
+{
+    return f->kind == FAILURE_WORKER || f->kind == FAILURE_PREPARE;
+}
+
 unsigned verdict_class(const struct verdict *v)
 {
     const struct failure *f = &v->cause;
@@ -25,7 +31,7 @@ unsigned verdict_class(const struct verdict *v)
         return EXIT_CLASS_OK;
     if (f->kind == FAILURE_STOPPED && f->node_rank == v->node_rank)
         return EXIT_CLASS_STOPPED;
-    if (f->kind == FAILURE_WORKER && v->exit_code != ERR_NOTFOUND &&
+    if (is_of_process(f) && v->exit_code != ERR_NOTFOUND &&
         v->exit_code != ERR_NOEXEC)
         return EXIT_CLASS_WORKER;
     return exit_class_of(v->exit_code);
@@ -61,26 +67,34 @@ static void add_pod(struct text *t, const struct failure *f)
         text_add(t, " (host %s)", f->host);
 }
 
-static void add_worker(struct text *t, const struct failure *f)
+/* "exited with 3 after 5 s in round 0" */
+static void add_end(struct text *t, const struct failure *f)
 {
     char name[16];
 
+    if (!f->pid) {
+        text_add(t, "could not be started in round %u", f->round);
+        return;
+    }
+    if (f->signo)
+        text_add(t, "was killed by %s after ",
+                 verdict_signal_name(f->signo, name));
+    else
+        text_add(t, "exited with %d after ", f->code);
+    text_add_duration(t, f->ran_ms);
+    text_add(t, " in round %u", f->round);
+}
+
+static void add_worker(struct text *t, const struct failure *f)
+{
     text_add(t, "rank %u (local rank %u, node rank %u", f->rank, f->local_rank,
              f->node_rank);
     if (f->host[0])
         text_add(t, ", host %s", f->host);
-    if (!f->pid) {
-        text_add(t, ") could not be started in round %u", f->round);
-        return;
-    }
-    text_add(t, ", pid %u", f->pid);
-    if (f->signo)
-        text_add(t, ") was killed by %s after ",
-                 verdict_signal_name(f->signo, name));
-    else
-        text_add(t, ") exited with %d after ", f->code);
-    text_add_duration(t, f->ran_ms);
-    text_add(t, " in round %u", f->round);
+    if (f->pid)
+        text_add(t, ", pid %u", f->pid);
+    text_add(t, ") ");
+    add_end(t, f);
 }
 
 /* What follows the first line of `s`, or "". */
@@ -106,6 +120,11 @@ void verdict_cause_line(struct text *t, const struct failure *f)
         break;
     case FAILURE_WORKER:
         add_worker(t, f);
+        break;
+    case FAILURE_PREPARE:
+        add_pod(t, f);
+        text_add(t, ": --pre-start ");
+        add_end(t, f);
         break;
     case FAILURE_AGENT:
         add_pod(t, f);
@@ -136,7 +155,7 @@ static void add_failed(struct text *t, const struct verdict *v)
     const struct err_row *row = err_row(v->exit_code);
 
     text_add(t, "failed with exit code %d", v->exit_code);
-    if (row && v->cause.kind != FAILURE_WORKER)
+    if (row && !is_of_process(&v->cause))
         text_add(t, " (%s)", row->word);
     text_add(t, ": ");
 }
@@ -193,7 +212,7 @@ static void add_cause(struct text *t, const struct verdict *v)
     } else if (f->kind == FAILURE_AGENT && here) {
         add_first_line(t, f->text);
     } else {
-        if (f->kind == FAILURE_WORKER && !here)
+        if (is_of_process(f) && !here)
             text_add(t, "on another pod, ");
         verdict_cause_line(t, f);
     }
@@ -205,13 +224,13 @@ static void add_story(struct text *t, const struct verdict *v)
         add_finished(t, v);
     } else {
         add_cause(t, v);
-        if (v->n_rounds > 0)
+        if (v->n_rounds > 0 || v->cause.kind == FAILURE_PREPARE)
             text_add(t, "; %u of %u restarts used", v->n_restarts,
                      v->max_restarts);
-        else
+        if (v->n_rounds == 0)
             text_add(t, "; no worker was started%s",
                      v->nnodes > 1 ? " on this pod" : "");
-        if (v->why && v->why[0] && v->n_rounds > 0)
+        if (v->why && v->why[0])
             text_add(t, "; no restart: %s", v->why);
     }
     add_mapped(t, v);
@@ -247,8 +266,11 @@ static void add_tail(struct text *t, const struct failure *f)
     char head[64];
     size_t head_len, need = indented_len(tail), room = t->cap - 1 - t->len;
 
-    (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",
-                   f->rank);
+    if (f->kind == FAILURE_PREPARE)
+        (void)snprintf(head, sizeof head, "\nlast lines of its stderr:");
+    else
+        (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",
+                       f->rank);
     head_len = strlen(head);
     if (tail[0] == '\0' || head_len + 8 > room)
         return;
@@ -266,7 +288,7 @@ void verdict_write(struct text *t, const struct verdict *v)
     size_t start = t->len;
 
     add_story(t, v);
-    if (f->kind == FAILURE_WORKER) {
+    if (is_of_process(f)) {
         if (f->text[0])
             text_add(t, "\nhint: ");
         add_first_line(t, f->text);

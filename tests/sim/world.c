@@ -222,6 +222,13 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
     w->never = w->kind != JOB_GENTLE && world_chance(w, 10);
     w->has_stage = world_chance(w, 50);
     w->has_token = world_chance(w, 50);
+    w->has_pre = world_chance(w, 30);
+    w->scope_worker = world_chance(w, 25);
+    w->always = w->kind != JOB_GENTLE && world_chance(w, 10);
+    w->buggy = w->kind != JOB_GENTLE && world_chance(w, 15);
+    w->same_limit = world_chance(w, w->buggy ? 80 : 20)
+                        ? 1 + (uint32_t)world_draw(w, 3)
+                        : 0;
     w->fail_percent = w->kind == JOB_GENTLE || world_chance(w, 20)
                           ? 0
                           : (unsigned)world_draw(w, 40);

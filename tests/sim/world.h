@@ -16,6 +16,7 @@
 #define WORLD_STRANGER WORLD_PLACES /* Nobody ever boots there. */
 #define WORLD_GUESTS (4 * WORLD_PLACES)
 #define WORLD_WORKERS 4
+#define WORLD_PRE WORLD_WORKERS /* --pre-start, after the workers. */
 #define WORLD_EVENTS 16384
 #define WORLD_CONNS (WORLD_PLACES + 64)
 #define WORLD_LINKS 32768
@@ -41,7 +42,10 @@
     X(OUTLIVED, "KILL outlived")                                               \
     X(LATE, "frames late")                                                     \
     X(STRANGER, "strangers")                                                   \
-    X(BLOCKED, "pods out of reach")
+    X(BLOCKED, "pods out of reach")                                            \
+    X(PRE_FAILED, "pre-starts failed")                                         \
+    X(AGAIN, "workers alone started again")                                    \
+    X(SAME, "same failures ended a job")
 
 enum fault {
 #define X(name, words) FAULT_##name,
@@ -92,6 +96,13 @@ struct sim_worker {
     bool alive, ignores_term, outlives_kill, killed, ok;
     uint64_t life;
     uint32_t round;
+    uint64_t start_ms;
+    bool stopped; /* By its agent, or it will be. */
+};
+
+struct sim_streak { /* Early failures in a row, with one code. */
+    int code;
+    uint32_t n;
 };
 
 struct sim_pod {
@@ -109,7 +120,11 @@ struct sim_pod {
     bool mesh_open;
     uint64_t mesh_nonce; /* Of its last mesh test. */
     unsigned n_mesh;     /* How many it had in this life. */
-    struct sim_worker workers[WORLD_WORKERS];
+    struct sim_worker workers[WORLD_WORKERS + 1];
+    struct sim_streak streaks[WORLD_WORKERS + 1];
+    struct pod_held held[WORLD_WORKERS];
+    bool prepared; /* Its --pre-start succeeded since its last round. */
+    uint32_t attempts[WORLD_WORKERS];
 };
 
 struct sim_link { /* A connection, as TCP gives it. */
@@ -145,6 +160,11 @@ struct world {
     uint64_t grace_ms;
     uint32_t max_restarts;
     bool has_stage, never, has_claims, has_token;
+    bool has_pre, scope_worker, always;
+    uint32_t same_limit;
+    bool buggy; /* One worker fails early with one code, again and again. */
+    struct sim_streak causes; /* Of rounds, as the STOPs say. */
+    uint32_t cause_rank;
     struct wire_msg heard_hello, heard_proof; /* By whoever listens. */
     unsigned fail_percent, outlive_percent;
     uint64_t kill_zero_step; /* 0: not. */
@@ -230,6 +250,12 @@ void world_check_spawn(struct world *w, uint32_t place, uint32_t round);
 /* After a death: where nobody is left who knows of the rounds so far, the job
  * may begin anew. */
 void world_check_memory(struct world *w);
+void world_check_again(struct world *w, uint32_t place, uint32_t worker,
+                       uint32_t attempt);
+void world_check_prepare(struct world *w, uint32_t place);
+void world_check_kill(struct world *w, uint32_t place);
+/* A worker, or --pre-start, ended by itself, or was stopped. */
+void world_note_end(struct world *w, uint32_t place, uint32_t worker, int code);
 void world_check_exit(struct world *w, uint32_t place);
 void world_check_step(struct world *w);
 void world_check_end(struct world *w);

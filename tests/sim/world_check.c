@@ -12,6 +12,45 @@ static bool is_excused(const struct sim_pod *p, const struct sim_worker *k)
             p->pod.stop_signo || p->pod.ended || p->out_until);
 }
 
+/* The failures of rounds in a row, as pod 0 told them: a job that goes on must
+ * not have had too many that are the same. */
+static void check_causes(struct world *w, uint32_t place)
+{
+    const struct failure *f = &w->pods[0].pod.cause;
+    bool early = f->kind == FAILURE_WORKER && f->ran_ms < BARRIER_SAME_MS;
+
+    if (w->kind != JOB_QUIET || place != 0 || w->scope_worker)
+        return;
+    if (!early)
+        w->causes.n = 0;
+    else if (w->causes.n > 0 && w->causes.code == f->code &&
+             w->cause_rank == f->rank)
+        w->causes.n++;
+    else
+        w->causes = (struct sim_streak){f->code, 1};
+    w->cause_rank = f->rank;
+    if (w->same_limit && w->causes.n >= w->same_limit)
+        world_fail(w, "a round starts after %u same failures", w->causes.n);
+}
+
+/* Whether the job ended early since one failure came again and again. */
+static bool is_same_again(struct world *w)
+{
+    const struct failure *f = &w->barrier.end.failure;
+    uint32_t i = f->kind == FAILURE_PREPARE ? WORLD_PRE : f->local_rank;
+
+    for (uint32_t k = 0; w->same_limit && k < w->n_places; k++) {
+        const struct sim_streak *x = &w->pods[k].streaks[i];
+
+        if (w->pods[k].rank != f->node_rank || x->n < w->same_limit ||
+            x->code != f->code)
+            continue;
+        w->history.n[FAULT_SAME]++;
+        return true;
+    }
+    return false;
+}
+
 /* At a spawn no worker of another round lives anywhere, and no worker of this
  * rank. */
 void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
@@ -32,12 +71,92 @@ void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
         (w->pods[place].n_mesh != 1 || world_mesh_refuses(w)))
         world_fail(w, "pod %u starts, with %u mesh tests", place,
                    w->pods[place].n_mesh);
+    check_causes(w, place);
+    if (w->has_pre && !w->pods[place].prepared)
+        world_fail(w, "pod %u starts round %u without --pre-start", place,
+                   round);
+    w->pods[place].prepared = false;
+    for (uint32_t i = 0; w->kind == JOB_QUIET && !w->has_claims &&
+                         i < w->n_places; i++)
+        if (w->pods[i].workers[WORLD_PRE].alive &&
+            w->pods[i].workers[WORLD_PRE].round <= round)
+            world_fail(w, "pod %u starts while --pre-start runs on pod %u",
+                       place, i);
     if (round < w->history.least_round)
         world_fail(w, "pod %u starts round %u after round %u", place, round,
                    w->history.least_round);
     w->history.least_round = round;
     if (round + 1 > w->history.n_rounds)
         w->history.n_rounds = round + 1;
+}
+
+void world_check_again(struct world *w, uint32_t place, uint32_t worker,
+                       uint32_t attempt)
+{
+    struct sim_pod *p = &w->pods[place];
+
+    world_count(w, FAULT_AGAIN);
+    if (!w->scope_worker)
+        world_fail(w, "pod %u starts one worker again", place);
+    for (uint32_t i = 0; i < w->n_places; i++)
+        if (w->pods[i].rank == p->rank && w->pods[i].workers[worker].alive &&
+            !is_excused(&w->pods[i], &w->pods[i].workers[worker]))
+            world_fail(w, "two processes for worker %u of rank %u", worker,
+                       p->rank);
+    if (p->pod.stop_signo || p->pod.ended || p->pod.state != POD_RUNNING)
+        world_fail(w, "pod %u starts a worker while it stops", place);
+    if (attempt <= p->attempts[worker])
+        world_fail(w, "pod %u: attempt %u after %u", place, attempt,
+                   p->attempts[worker]);
+    p->attempts[worker] = attempt;
+    if (w->kind == JOB_QUIET && w->same_limit &&
+        p->streaks[worker].n >= w->same_limit)
+        world_fail(w, "pod %u: worker %u starts again after %u same failures",
+                   place, worker, p->streaks[worker].n);
+}
+
+void world_check_prepare(struct world *w, uint32_t place)
+{
+    const struct sim_pod *p = &w->pods[place];
+
+    for (uint32_t k = 0; k <= WORLD_PRE; k++)
+        if (p->workers[k].alive && !is_excused(p, &p->workers[k]))
+            world_fail(w, "pod %u: --pre-start while worker %u lives", place,
+                       k);
+    if (w->kind == JOB_QUIET && w->same_limit &&
+        p->streaks[WORLD_PRE].n >= w->same_limit)
+        world_fail(w, "pod %u: --pre-start again after %u same failures",
+                   place, p->streaks[WORLD_PRE].n);
+}
+
+/* With --restart-scope worker nobody is stopped before the end. */
+void world_check_kill(struct world *w, uint32_t place)
+{
+    const struct pod *p = &w->pods[place].pod;
+
+    if (w->kind == JOB_QUIET && w->scope_worker && !p->ended)
+        world_fail(w, "pod %u stops workers, and only one of them failed",
+                   place);
+}
+
+void world_note_end(struct world *w, uint32_t place, uint32_t worker, int code)
+{
+    struct sim_pod *p = &w->pods[place];
+    const struct sim_worker *k = &p->workers[worker];
+    struct sim_streak *s = &p->streaks[worker];
+
+    if (worker == WORLD_PRE) {
+        p->prepared = code == 0 && !k->stopped;
+        if (code != 0 && !k->stopped)
+            world_count(w, FAULT_PRE_FAILED);
+    }
+    if (code == 0 || code == 128 + 15 || k->killed ||
+        w->now - k->start_ms >= BARRIER_SAME_MS)
+        s->n = 0;
+    else if (s->n > 0 && s->code == code)
+        s->n++;
+    else
+        *s = (struct sim_streak){code, 1};
 }
 
 void world_check_memory(struct world *w)
@@ -53,7 +172,7 @@ void world_check_exit(struct world *w, uint32_t place)
 {
     const struct sim_pod *p = &w->pods[place];
 
-    for (uint32_t k = 0; k < w->n_workers; k++)
+    for (uint32_t k = 0; k <= WORLD_PRE; k++)
         if (p->workers[k].alive &&
             !(p->workers[k].outlives_kill && p->workers[k].killed))
             world_fail(w, "pod %u exits, worker %u lives", place, k);
@@ -110,7 +229,7 @@ void world_check_step(struct world *w)
 
 uint64_t world_patience(const struct world *w)
 {
-    uint64_t round = 60000 + 30000 + 2 * w->grace_ms + 45000;
+    uint64_t round = 60000 + 30000 + 40000 + 2 * w->grace_ms + 45000;
 
     return 20000 + 600000 + 300000 + (w->max_restarts + 2) * round;
 }
@@ -131,6 +250,8 @@ static void check_quiet(struct world *w)
     int code = w->pods[0].exit_code;
     const struct history *h = &w->history;
 
+    if (h->n[FAULT_WRONG] && w->barrier.end.failure.kind == FAILURE_PREPARE)
+        return; /* That came first. */
     if (h->n[FAULT_WRONG])
         for (uint32_t i = 0; i < w->n_ranks; i++)
             if (w->pods[i].exit_code != ERR_MISMATCH)
@@ -152,7 +273,8 @@ static void check_quiet(struct world *w)
     }
     if (h->n[FAULT_WRONG])
         return;
-    if (world_mesh_refuses(w) != (code == ERR_BARRIER))
+    if (world_mesh_refuses(w) != (code == ERR_BARRIER) &&
+        w->barrier.end.failure.kind != FAILURE_PREPARE)
         world_fail(w, "exit code %d, %s", code, code == ERR_BARRIER
                                                     ? "all pairs are fine"
                                                     : "with a bad pair");
@@ -161,10 +283,12 @@ static void check_quiet(struct world *w)
     if (code != 0 && !h->failed_with[code])
         world_fail(w, "exit code %d, but no worker failed with it", code);
     if (code != 0 && code != ERR_NOTFOUND && !w->never &&
-        w->barrier.n_restarts != w->max_restarts)
+        w->barrier.n_restarts != w->max_restarts && !is_same_again(w))
         world_fail(w, "failed with %d after %u of %u restarts", code,
                    w->barrier.n_restarts, w->max_restarts);
-    if (h->n_rounds != w->barrier.n_restarts + 1)
+    if (w->scope_worker ? h->n_rounds > 1
+        : w->has_pre    ? h->n_rounds > w->barrier.n_restarts + 1
+                        : h->n_rounds != w->barrier.n_restarts + 1)
         world_fail(w, "%u rounds with %u restarts", h->n_rounds,
                    w->barrier.n_restarts);
 }
@@ -192,7 +316,7 @@ static bool may_exit_with(const struct world *w, uint32_t i, int code)
         return is_claimed(w, p->rank);
     for (unsigned f = 0; f < FAULTS; f++)
         if (f != FAULT_IGNORED && f != FAULT_LATE && f != FAULT_STRANGER &&
-            f != FAULT_BLOCKED)
+            f != FAULT_BLOCKED && f < FAULT_PRE_FAILED)
             n += h->n[f];
     if (code == ERR_BARRIER && world_mesh_refuses(w))
         return true;

@@ -41,6 +41,60 @@ static void plan_exit(struct world *w, uint32_t place, uint32_t i, uint64_t at,
 
 static const int codes[] = {1, 2, 3, 42, 127, 134, 137, 139, 255};
 
+static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
+{
+    struct sim_worker *k = &w->pods[place].workers[i];
+    int code = world_chance(w, w->fail_percent) ? codes[world_draw(w, 9)] : 0;
+    uint64_t ms = 1 + world_draw(w, world_chance(w, 20) ? 50 : 60000);
+
+    if (w->buggy && place == 0 && i == 0) {
+        code = 42;
+        ms = 1 + world_draw(w, 5000);
+    }
+    memset(k, 0, sizeof *k);
+    k->alive = true;
+    k->round = round;
+    k->life = ++w->lives;
+    k->start_ms = w->now;
+    k->ignores_term = world_chance(w, 10);
+    k->outlives_kill = world_chance(w, w->outlive_percent);
+    if (i == WORLD_PRE) {
+        ms = 1 + world_draw(w, 10000);
+        k->outlives_kill = false;
+    }
+    plan_exit(w, place, i, w->now + ms, code);
+}
+
+static void act_pre_start(void *c, uint32_t round)
+{
+    struct sim_ctx *x = c;
+
+    world_say(x->w, "pod %u: --pre-start for round %u", x->i, round);
+    world_check_prepare(x->w, x->i);
+    start(x->w, x->i, WORLD_PRE, round);
+}
+
+static void act_spawn_again(void *c, const struct pod_round *round,
+                            uint32_t worker, uint32_t attempt)
+{
+    struct sim_ctx *x = c;
+
+    world_say(x->w, "pod %u starts worker %u again, attempt %u", x->i, worker,
+              attempt);
+    world_check_again(x->w, x->i, worker, attempt);
+    start(x->w, x->i, worker, round->round);
+}
+
+static void act_sweep_worker(void *c, uint32_t worker, int signo)
+{
+    struct sim_ctx *x = c;
+    struct event *e = world_plan(x->w, x->w->now, EV_SWEPT, x->i);
+
+    e->life = x->w->pods[x->i].life;
+    e->worker = worker;
+    e->code = 1 + (signo != SIGKILL && world_chance(x->w, 30));
+}
+
 static void act_spawn(void *c, const struct pod_round *round)
 {
     struct sim_ctx *x = c;
@@ -54,30 +108,24 @@ static void act_spawn(void *c, const struct pod_round *round)
         round->world_size != w->n_ranks * w->n_workers)
         world_fail(w, "pod %u got rank base %u of %u", x->i, round->rank_base,
                    round->world_size);
-    for (uint32_t i = 0; i < w->n_workers; i++) {
-        struct sim_worker *k = &p->workers[i];
-        int code = world_chance(w, w->fail_percent) ? codes[world_draw(w, 9)]
-                                                    : 0;
-
-        memset(k, 0, sizeof *k);
-        k->alive = true;
-        k->round = round->round;
-        k->life = ++w->lives;
-        k->ignores_term = world_chance(w, 10);
-        k->outlives_kill = world_chance(w, w->outlive_percent);
-        plan_exit(w, x->i, i, w->now + 1 +
-                  world_draw(w, world_chance(w, 20) ? 50 : 60000), code);
-    }
+    for (uint32_t i = 0; i < w->n_workers; i++)
+        start(w, x->i, i, round->round);
 }
 
 static void act_kill(void *c, uint32_t worker, int signo)
 {
     struct sim_ctx *x = c;
     struct world *w = x->w;
-    struct sim_worker *k = &w->pods[x->i].workers[worker];
+    struct sim_worker *k;
 
+    if (w->pods[x->i].pod.prepares)
+        worker = WORLD_PRE;
+    else
+        world_check_kill(w, x->i);
+    k = &w->pods[x->i].workers[worker];
     if (!k->alive)
         return;
+    k->stopped = true;
     if (signo == SIGTERM && k->ignores_term) {
         w->history.n[FAULT_IGNORED]++;
     } else if (signo == SIGKILL && k->outlives_kill) {
@@ -109,6 +157,9 @@ void world_boot(struct world *w, uint32_t i)
                           .stage = act_stage,
                           .stage_kill = act_nothing,
                           .spawn = act_spawn,
+                          .spawn_again = act_spawn_again,
+                          .pre_start = act_pre_start,
+                          .sweep_worker = act_sweep_worker,
                           .kill = act_kill,
                           .sweep = act_sweep,
                           .connect = world_connect,
@@ -129,6 +180,9 @@ void world_boot(struct world *w, uint32_t i)
                              .rejoin_timeout_ms = 300000,
                              .grace_ms = w->grace_ms,
                              .has_stage = w->has_stage,
+                             .has_pre_start = w->has_pre,
+                             .restart_always = w->always,
+                             .restart_reset_ms = 600000,
                              .job_id = "sim",
                              .host = "host",
                              .zero = "zero:1",
@@ -146,6 +200,9 @@ void world_boot(struct world *w, uint32_t i)
                                  .restart_reset_ms = 600000,
                                  .max_restarts = w->max_restarts,
                                  .restart_never = w->never,
+                                 .restart_always = w->always,
+                                 .scope_worker = w->scope_worker,
+                                 .same_limit = w->same_limit,
                                  .master_port = 29500,
                                  .mesh_reach = w->mesh_reach,
                                  .mesh_strict = w->mesh_strict};
@@ -154,12 +211,18 @@ void world_boot(struct world *w, uint32_t i)
     p->frozen_until = p->mesh_nonce = p->n_mesh = 0;
     p->mesh_open = false;
     p->life = ++w->lives;
+    p->prepared = false;
+    memset(p->streaks, 0, sizeof p->streaks);
+    memset(p->held, 0, sizeof p->held);
+    memset(p->attempts, 0, sizeof p->attempts);
     cfg.incarnation = bar.incarnation = p->life;
     world_make_token(w, &cfg.auth);
     bar.auth = cfg.auth;
     ctxs[i] = (struct sim_ctx){w, i};
     world_say(w, "pod %u boots as rank %u of %u", i, p->rank, p->nnodes);
     pod_init(&p->pod, &cfg, &out, w->now);
+    if (w->scope_worker)
+        pod_hold_workers(&p->pod, p->held);
     if (p->rank == 0)
         pod_own_barrier(&p->pod, &w->barrier, &bar, w->bar_peers,
                         w->bar_conns, WORLD_CONNS, w->now);
@@ -175,7 +238,7 @@ void world_kill(struct world *w, uint32_t i)
     world_say(w, "pod %u is killed", i);
     world_count(w, i == 0 ? FAULT_KILL_ZERO : FAULT_KILL);
     p->exists = false;
-    for (uint32_t k = 0; k < w->n_workers; k++)
+    for (uint32_t k = 0; k <= WORLD_PRE; k++)
         p->workers[k].alive = false;
     world_close_all(w, i);
     world_check_memory(w);
@@ -192,6 +255,7 @@ static void worker_ends(struct world *w, const struct event *e)
         return;
     k->alive = false;
     k->ok = e->code == 0;
+    world_note_end(w, e->place, e->worker, e->code);
     if (e->code != 128 + SIGTERM && e->code != 0) {
         w->history.failed_with[e->code] = true;
         if (w->now > w->history.last_fault_ms)
@@ -203,13 +267,16 @@ static void worker_ends(struct world *w, const struct event *e)
     reap->worker = e->worker;
     reap->life = w->pods[e->place].life;
     reap->code = e->code;
+    reap->ms = w->now - k->start_ms;
 }
 
 static void reap(struct world *w, const struct event *e)
 {
-    struct pod_exit x = {.worker = e->worker, .pid = 1, .code = e->code,
-                         .hint = "", .tail = ""};
+    bool pre = e->worker == WORLD_PRE;
+    struct pod_exit x = {.worker = pre ? 0 : e->worker, .pid = 1,
+                         .code = e->code, .hint = "", .tail = ""};
 
+    x.ran_ms = e->ms;
     x.signo = e->code > 128 && e->code < 160 ? e->code - 128 : 0;
     pod_worker_exit(&w->pods[e->place].pod, w->now, &x);
 }
@@ -228,6 +295,8 @@ void world_pod_event(struct world *w, const struct event *e)
         return;
     } else if (e->what == EV_REAP) {
         reap(w, e);
+    } else if (e->what == EV_SWEPT && e->code) {
+        pod_worker_swept(&p->pod, w->now, e->worker, e->code == 2);
     } else if (e->what == EV_SWEPT) {
         pod_swept(&p->pod, w->now, 0, false);
     } else if (e->code) {

@@ -114,6 +114,9 @@ static void test_values(void **state)
     good("agent --no-restart-on 2,77 c", NULL);
     assert_true(o.no_restart_on[2] && o.no_restart_on[77]);
     assert_false(o.no_restart_on[3]);
+    good("agent --restart-scope worker --pre-start x c", NULL);
+    assert_int_equal(o.restart_scope, SCOPE_WORKER);
+    assert_string_equal(o.pre_start, "x");
     good("agent --exit-map stopped=0,worker=1,exec=255 "
          "--same-failure-limit 3 c", NULL);
     assert_int_equal(exit_map_code(&o.exit_map, EXIT_CLASS_STOPPED, 143), 0);
@@ -271,6 +274,8 @@ static const struct {
     {"agent --exit-map =1 c", NULL, "use CLASS=CODE"},
     {"agent --exit-map workers=1 c", NULL, "ok, worker, stopped, usage, data"},
     {"agent --same-failure-limit 0 c", NULL, "from 1 to 1000000"},
+    {"agent --restart-scope pod c", NULL, "use one of: job, worker"},
+    {"agent --pre-start= c", NULL, "--pre-start=: it must not be empty"},
     {"agent --restart-policy sometimes c", NULL, "use one of: never"},
     {"agent --log-dir /x c", NULL, "not in this version"},
     {"agent --log-format json c", NULL, "not in this version"},

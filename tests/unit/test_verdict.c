@@ -160,6 +160,22 @@ static void test_classes(void **state)
     }
 }
 
+static void test_pre_start(void **state)
+{
+    struct failure f = worker(5, 0);
+    struct verdict v = verdict_of(5, &f);
+
+    (void)state;
+    v.cause.kind = FAILURE_PREPARE;
+    v.n_rounds = 0;
+    (void)text_copy(v.cause.tail, sizeof v.cause.tail, "oops");
+    assert_verdict(&v, "failed with exit code 5: node rank 0 (host w0): "
+                       "--pre-start exited with 5 after 312 ms in round 3; "
+                       "3 of 3 restarts used; no worker was started\n"
+                       "last lines of its stderr:\n  oops");
+    assert_int_equal(verdict_class(&v), EXIT_CLASS_WORKER);
+}
+
 /* A worker's own 65 is not agent's class. */
 static void test_a_worker_with_a_code_of_agent(void **state)
 {
@@ -386,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_signal_names),
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_a_worker_failed),
+        cmocka_unit_test(test_pre_start),
         cmocka_unit_test(test_why_and_map),
         cmocka_unit_test(test_classes),
         cmocka_unit_test(test_a_worker_with_a_code_of_agent),

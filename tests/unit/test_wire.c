@@ -164,7 +164,7 @@ static void test_bounds(void **state)
     m.nproc = WIRE_NPROC_MAX + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
     m = full(WIRE_PROGRESS);
-    m.percent = 101;
+    m.percent = WIRE_PREPARING + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
     m = full(WIRE_PING);
     (void)wire_encode(&m, a);
