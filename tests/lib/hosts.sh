@@ -63,6 +63,26 @@ on()
 part() { ip -n "$net-br" link set "v$1" down; }
 heal() { ip -n "$net-br" link set "v$1" up; }
 
+# delay HOST MS: from now on each way takes so much longer. False where it could
+# not be done.
+delay()
+{
+    local h=$1 lib i
+
+    lib=$(dirname "${BASH_SOURCE[0]}")
+    for ((i = 1; i <= n_hosts; i++)); do
+        on "$i" python3 "$lib/delay.py" plain eth0 || return 1
+    done
+    ip -n "$net-br" link set "v$h" nomaster &&
+        ip -n "$net-br" link add "r$h" type veth peer name "b$h" &&
+        ip -n "$net-br" link set "b$h" master br0 up &&
+        ip -n "$net-br" link set "r$h" up || return 1
+    ip netns exec "$net-br" python3 "$lib/delay.py" relay "v$h" "r$h" "$2" \
+        >"$T/delay$h" &
+    pod_pid[delay$h]=$!
+    until_true 20 grep -q ready "$T/delay$h"
+}
+
 # pod NAME HOST RANK NNODES ARGS...: an agent as PID 1 of its own host;
 # $T/NAME.{out,err}
 pod()
