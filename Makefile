@@ -182,6 +182,8 @@ check-built: all unit-programs $(tool_bin)
 unit-programs: $(unit_bin) $(fuzz_bin) $(O)/sim
 check-units: $(unit_bin) $(fuzz_bin)
 	$(Q)tests/run -o $(O)/results units $(unit_bin) $(fuzz_bin)
+check-ddp: $(filter $(O)/tests/test_ddp_%,$(unit_bin))
+	$(Q)tests/run -o $(O)/results ddp $^
 check-sim: $(O)/sim
 	$(Q)tests/run -o $(O)/results sim "$(O)/sim --seeds $(SEEDS)"
 check-system: all $(tool_bin)
@@ -231,7 +233,7 @@ deps:
 	$(Q)scripts/deps
 ci:
 	$(Q)bash .ci/run
-.PHONY: check check-built unit-programs check-units check-sim check-system \
+.PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-mutants check-net bench-barrier build-sim \
     demo soak deps ci
 

@@ -26,7 +26,14 @@
  *   TORCHELASTIC_RESTART_COUNT     the attempt: ranks left over from another
  *                      one are refused. Not compared under torchrun (agent
  *                      store "True"), whose nodes count differently
- * and two of libddp's own:
+ * Where RANK and WORLD_SIZE are not set, the names of other launchers are
+ * read: of mpirun (Open MPI) OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK,
+ * _LOCAL_SIZE and PMIX_NAMESPACE; of srun (Slurm) SLURM_PROCID, SLURM_LOCALID,
+ * SLURM_NODEID, SLURM_STEP_NUM_TASKS, SLURM_STEP_TASKS_PER_NODE,
+ * SLURM_STEP_NODELIST, SLURM_JOB_ID and SLURM_STEP_ID. There MASTER_ADDR is
+ * needed only where mpirun starts ranks on several machines, and without
+ * MASTER_PORT a port that follows from the job's name is taken.
+ * And two of libddp's own:
  *   DDP_TIMEOUT        deadline of each call: 500ms, 30s, 5m, 2h; a bare
  *                      number is seconds; default 60s
  *   DDP_BOOTSTRAP_PORT the port to gather on, in place of MASTER_PORT; needed
@@ -89,8 +96,7 @@ enum ddp_code {
     DDP_EABORTED = -8   /* ddp_abort was called, here or on another rank. */
 };
 
-/* Element types; numbered as NCCL's ncclDataType_t. F16 and BF16 can be moved
- * (broadcast, all_gather) but not yet reduced: DDP_ENOTSUP. */
+/* Element types; numbered as NCCL's ncclDataType_t. */
 enum ddp_type {
     DDP_I8 = 0,
     DDP_U8 = 1,
@@ -105,10 +111,11 @@ enum ddp_type {
 };
 
 /* Reductions; numbered as NCCL's ncclRedOp_t. The result is bit for bit the
- * same on all ranks; the order of additions depends on the world size alone.
- * Integer sums and products wrap. AVG is the sum divided by the world size,
- * for integers rounded toward zero. MIN and MAX of floats give NaN where one
- * rank has NaN. */
+ * same on all ranks; the order of additions depends on the world size, the
+ * count and on which ranks share a machine, and on nothing else. Integer sums
+ * and products wrap. AVG is the sum divided by the world size, for integers
+ * rounded toward zero. MIN and MAX of floats give NaN where one rank has NaN.
+ * F16 and BF16 are combined as floats and rounded to the nearest. */
 enum ddp_op {
     DDP_SUM = 0,
     DDP_PROD = 1,

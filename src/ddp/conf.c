@@ -1,9 +1,11 @@
 /* conf: see conf.h. */
 #include "ddp/conf.h"
 #include "ddp/fault.h"
+#include "ddp/names.h"
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@ struct reader {
     const char *(*get)(void *ctx, const char *name);
     void *ctx;
     struct ddp_error *err;
+    const struct ddp_names *names; /* Of the launcher. */
 };
 
 static bool read_digits(const char *s, char **ret_end, uint64_t *ret)
@@ -52,6 +55,24 @@ static const char *look(const struct reader *r, const char *name)
     const char *s = r->get(r->ctx, name);
 
     return s && *s ? s : NULL;
+}
+
+/* The launcher whose variables are set; torchrun where none is. */
+static const struct ddp_names *find_names(const struct reader *r)
+{
+    for (unsigned i = 0; i < DDP_N_NAMES; i++) {
+        const struct ddp_names *n = &ddp_names[i];
+        bool has_rank = look(r, n->rank), has_size = look(r, n->size);
+
+        if (has_rank ? has_size || !n->step : has_size && i == 0)
+            return n;
+    }
+    return &ddp_names[DDP_NAMES_TORCHRUN];
+}
+
+static bool is_foreign(const struct reader *r)
+{
+    return r->names != &ddp_names[DDP_NAMES_TORCHRUN];
 }
 
 /* Read variable `name` into *ret where it is set. */
@@ -138,6 +159,11 @@ static int read_ports(const struct reader *r, const struct ddp_options *o,
     if (!has_own &&
         read_int(r, "DDP_BOOTSTRAP_PORT", 1, 65535, &has_own, &own))
         return DDP_EINVAL;
+    if (!has_master && !has_own && is_foreign(r) && *c->job) {
+        c->master_port = c->port = ddp_names_port(c->job);
+        c->n_ports = DDP_SCAN_PORTS; /* Others may hold it. */
+        return 0;
+    }
     if (!has_master && !has_own)
         return ddp_fault(r->err, DDP_EINVAL, -1, -1,
                          "MASTER_PORT is not set: a launcher (agent, "
@@ -202,6 +228,7 @@ static int take_options(const struct ddp_options *opt, struct ddp_options *ret,
 static int read_identity(const struct reader *r, const struct ddp_options *o,
                          bool agent_store, struct ddp_conf *c)
 {
+    const char *step = r->names->step ? look(r, r->names->step) : NULL;
     bool has_attempt;
     int attempt = 0;
 
@@ -211,37 +238,82 @@ static int read_identity(const struct reader *r, const struct ddp_options *o,
     c->attempt = DDP_NO_ATTEMPT;
     if (has_attempt && !agent_store)
         c->attempt = (uint32_t)attempt;
-    return read_text(r, "TORCHELASTIC_RUN_ID", o->job_id, true, c->job,
-                     sizeof c->job);
+    if (read_text(r, r->names->job, o->job_id, true, c->job, sizeof c->job))
+        return DDP_EINVAL;
+    if (step && !o->job_id && strlen(c->job) + strlen(step) + 2 < DDP_JOB_MAX) {
+        strncat(c->job, ".", sizeof c->job - strlen(c->job) - 1);
+        strncat(c->job, step, sizeof c->job - strlen(c->job) - 1);
+    }
+    return 0;
+}
+
+/* This rank's place within its machine. */
+static int read_local(const struct reader *r, const struct ddp_options *o,
+                      struct ddp_conf *c)
+{
+    const struct ddp_names *n = r->names;
+    const char *tasks = n->tasks ? look(r, n->tasks) : NULL;
+    int rank = 0, node = 0, size = 1;
+    bool has_rank, has_node;
+
+    if (n->local_size || o->local_world_size > 0)
+        return read_pair(r, o->local_rank, o->local_world_size, n->local_rank,
+                         n->local_size, &c->local_rank, &c->local_size);
+    if (read_int(r, n->local_rank, 0, DDP_SIZE_MAX - 1, &has_rank, &rank) ||
+        read_int(r, n->node, 0, DDP_SIZE_MAX - 1, &has_node, &node))
+        return DDP_EINVAL;
+    if (!tasks || ddp_names_tasks(tasks, (unsigned)node, &size) ||
+        rank >= size)
+        return ddp_fault(r->err, DDP_EINVAL, -1, -1, "%s is '%.100s' and %s "
+                         "%d: where are the ranks of this machine?", n->tasks,
+                         tasks ? tasks : "", n->local_rank, rank);
+    c->local_rank = rank;
+    c->local_size = size;
+    return 0;
+}
+
+/* Where rank 0 is, if MASTER_ADDR does not say: here where all ranks are,
+ * else on the first of Slurm's nodes. */
+static int read_host(const struct reader *r, const struct ddp_options *o,
+                     struct ddp_conf *c)
+{
+    const char *nodes = r->names->nodes ? look(r, r->names->nodes) : NULL;
+
+    if (read_text(r, "MASTER_ADDR", o->master_addr, false, c->host,
+                  sizeof c->host))
+        return DDP_EINVAL;
+    if (!*c->host && is_foreign(r) && c->local_size == c->size)
+        (void)snprintf(c->host, sizeof c->host, "127.0.0.1");
+    if (*c->host ||
+        (nodes && !ddp_names_first_host(nodes, c->host, sizeof c->host)))
+        return 0;
+    return ddp_fault(r->err, DDP_EINVAL, -1, -1,
+                     "MASTER_ADDR is not set: a launcher (agent, torchrun) "
+                     "sets it, alike for all ranks%s",
+                     is_foreign(r) ? "; give mpirun -x MASTER_ADDR=HOST of "
+                                     "rank 0" : "");
 }
 
 int ddp_conf_read(struct ddp_conf *ret, const struct ddp_options *opt,
                   const char *(*get)(void *ctx, const char *name), void *ctx,
                   struct ddp_error *err)
 {
-    const struct reader r = {get, ctx, err};
+    struct reader r = {get, ctx, err, NULL};
     struct ddp_conf c = {.size = 1, .local_size = 1};
     struct ddp_options o;
     const char *store = look(&r, "TORCHELASTIC_USE_AGENT_STORE");
     bool agent_store = store && !strcmp(store, "True");
 
+    r.names = find_names(&r);
     if (take_options(opt, &o, err) ||
-        read_pair(&r, o.rank, o.world_size, "RANK", "WORLD_SIZE", &c.rank,
-                  &c.size) ||
-        read_pair(&r, o.local_rank, o.local_world_size, "LOCAL_RANK",
-                  "LOCAL_WORLD_SIZE", &c.local_rank, &c.local_size) ||
-        read_timeout(&r, o.timeout_ms, &c.timeout_ms))
+        read_pair(&r, o.rank, o.world_size, r.names->rank, r.names->size,
+                  &c.rank, &c.size) ||
+        read_local(&r, &o, &c) || read_timeout(&r, o.timeout_ms, &c.timeout_ms))
         return DDP_EINVAL;
-    if (c.size > 1 &&
-        (read_identity(&r, &o, agent_store, &c) ||
-         read_ports(&r, &o, agent_store, &c) ||
-         read_text(&r, "MASTER_ADDR", o.master_addr, false, c.host,
-                   sizeof c.host)))
+    if (c.size > 1 && (read_identity(&r, &o, agent_store, &c) ||
+                       read_ports(&r, &o, agent_store, &c) ||
+                       read_host(&r, &o, &c)))
         return DDP_EINVAL;
-    if (c.size > 1 && !*c.host)
-        return ddp_fault(err, DDP_EINVAL, -1, -1,
-                         "MASTER_ADDR is not set: a launcher (agent, "
-                         "torchrun) sets it, alike for all ranks");
     *ret = c;
     return 0;
 }

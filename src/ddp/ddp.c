@@ -122,7 +122,6 @@ static const char *buffers_fault(const struct ddp_comm *c,
 static int check(const struct ddp_comm *c, const struct ddp_request *q,
                  const void *stream, struct ddp_error *e)
 {
-    bool reduces = q->what == DDP_ALL_REDUCE || q->what == DDP_REDUCE_SCATTER;
     const char *name = ddp_what_name(q->what), *fault;
 
     if (q->width == 0)
@@ -137,10 +136,6 @@ static int check(const struct ddp_comm *c, const struct ddp_request *q,
     if (stream)
         return ddp_fault(e, DDP_ENOTSUP, c->rank, -1, "%s: stream must be "
                          "NULL: this libddp handles host memory only", name);
-    if (reduces && !ddp_type_reduces(q->type))
-        return ddp_fault(e, DDP_ENOTSUP, c->rank, -1, "%s: %s cannot be "
-                         "reduced by this libddp: convert to f32 first", name,
-                         ddp_type_name((unsigned)q->type));
     fault = buffers_fault(c, q);
     return fault ? ddp_fault(e, DDP_EINVAL, c->rank, -1, "%s: %s", name, fault)
                  : 0;

@@ -11,15 +11,22 @@ size_t ddp_type_width(int type);
 const char *ddp_type_name(unsigned type);
 const char *ddp_op_name(unsigned op);
 
-/* Whether ddp_reduce can combine this type. */
-bool ddp_type_reduces(int type);
-
-/* Combine n elements. `out` may be `own`, but overlaps nothing else. For
- * DDP_AVG only the sum: ddp_divide ends it. */
+/* Combine n elements. `out` may be `own` or `in`, but overlaps nothing
+ * else. For DDP_AVG only the sum: ddp_divide ends it. */
 void ddp_reduce(int type, int op, void *out, const void *own, const void *in,
                 size_t n);
 
 /* out[i] = in[i] / by; `out` may be `in`. */
 void ddp_divide(int type, void *out, const void *in, size_t n, unsigned by);
+
+/* The whole reduction of n_in buffers, from the first to the last, division
+ * included; f16 and bf16 are rounded once, at the end. `out` may be one of
+ * them, but overlaps nothing else. */
+void ddp_fold(int type, int op, void *out, const void *const *in,
+              unsigned n_in, size_t n);
+
+/* f16 or bf16 (`type`) from floats, and back. */
+void ddp_narrow(int type, void *out, const float *in, size_t n);
+void ddp_widen(int type, float *out, const void *in, size_t n);
 
 #endif

@@ -2,7 +2,7 @@
 # libddp and its example: N processes on loopback, placed by the environment.
 . "$(dirname "$0")/../lib/tap.sh"
 for v in $(compgen -e); do
-    case $v in DDP_* | TORCHELASTIC_*) unset "$v" ;; esac
+    case $v in DDP_* | TORCHELASTIC_* | OMPI_* | SLURM_*) unset "$v" ;; esac
 done
 check=$O/tests/ddp_check
 digits=$O/examples/digits
@@ -254,27 +254,36 @@ ok "a C++ program compiles" ${CXX:-c++} -Wall -Wextra -Werror -o "$T/cxx" \
 start 2 "$T/cxx"
 ok "and runs" ended 0 20 0 1
 
-cat >"$T/ffi.py" <<'END'
-import ctypes as c
+start 3 python3 "$top/examples/python/mean.py"
+ok "the example for Python runs, through ctypes" ended 0 20 0 1 2
+is "with the right result, in Python" "$(cat "$T/out.0")" \
+    "3 ranks agree on 2.000"
+n=2 MASTER_PORT=$(free_port)
+DDP_TIMEOUT=300ms rank 0 python3 "$top/examples/python/mean.py"
+ok "and fails where it is alone" ended 1 20 0
+ok "with the reason" said "^libddp: 1 of 2 ranks have not come to .*: 1$" 0
 
-class Error(c.Structure):
-    _fields_ = [("code", c.c_int), ("rank", c.c_int), ("peer", c.c_int),
-                ("reserved", c.c_int * 5), ("text", c.c_char * 480)]
-
-lib, comm, err = c.CDLL("libddp.so.1"), c.c_void_p(), Error()
-assert c.sizeof(err) == 512
-assert lib.ddp_init(c.byref(comm), None, c.byref(err)) == 0, err.text
-buf = (c.c_double * 3)(1, 2, lib.ddp_rank(comm))
-assert lib.ddp_all_reduce(comm, buf, buf, c.c_size_t(3), 8, 0, None,
-                          c.byref(err)) == 0, err.text
-assert list(buf) == [2, 4, 1], list(buf)
-assert lib.ddp_all_reduce(comm, buf, buf, c.c_size_t(3), 8, 9, None,
-                          c.byref(err)) == -1
-assert err.code == -1 and b"op 9" in err.text, err.text
-lib.ddp_free(comm)
-END
-start 2 python3 "$T/ffi.py"
-ok "libddp is usable through ctypes" ended 0 20 0 1
+# The names of other launchers: nothing of torchrun's is set.
+other()
+{
+    local r
+    n=4 pids=()
+    rm -f "$T"/out.*
+    for r in 3 2 1 0; do
+        env -u MASTER_ADDR -u MASTER_PORT "$1_$2=$r" "$1_$3=$r" "${@:4}" \
+            "$T/mean" >"$T/out.$r" 2>&1 </dev/null &
+        pids[r]=$!
+    done
+}
+other OMPI_COMM_WORLD RANK LOCAL_RANK OMPI_COMM_WORLD_SIZE=4 \
+    OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=test-$$
+ok "mpirun's variables are enough" ended 0 20 0 1 2 3
+is "for the right result" "$(cat "$T/out.0")" "4 ranks agree on 2.500"
+other SLURM PROCID LOCALID SLURM_STEP_NUM_TASKS=4 SLURM_NODEID=0 \
+    SLURM_STEP_TASKS_PER_NODE=4 SLURM_STEP_NODELIST=none-such \
+    SLURM_JOB_ID=$$ SLURM_STEP_ID=0
+ok "srun's variables are enough" ended 0 20 0 1 2 3
+is "for the right result, too" "$(cat "$T/out.0")" "4 ranks agree on 2.500"
 unset LD_LIBRARY_PATH
 
 # --- the example

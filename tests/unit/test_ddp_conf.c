@@ -1,5 +1,6 @@
 /* Tests of ddp/conf: environment and options -> configuration. */
 #include "ddp/conf.h"
+#include "ddp/names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,8 +11,13 @@
 
 #include <cmocka.h>
 
-#define MAX_VARS 10
+#define MAX_VARS 12
 #define THREE "RANK=1", "WORLD_SIZE=3", "MASTER_ADDR=h", "MASTER_PORT=29500"
+
+#define MPI_LOCAL "OMPI_COMM_WORLD_LOCAL_RANK=3", "OMPI_COMM_WORLD_LOCAL_SIZE=4"
+#define SLURM                                                                  \
+    "SLURM_STEP_NUM_TASKS=4", "SLURM_JOB_ID=55", "SLURM_STEP_ID=1",            \
+        "SLURM_STEP_NODELIST=n[08-09]", "SLURM_STEP_TASKS_PER_NODE=2(x2)"
 
 /* getenv over a list of "NAME=value". */
 static const char *get(void *ctx, const char *name)
@@ -58,6 +64,31 @@ static void test_good(void **state)
          {.rank = 1, .size = 3, .local_size = 1, .host = "h",
           .master_port = 29500, .port = 1234, .n_ports = 1,
           .timeout_ms = 120000, .attempt = DDP_NO_ATTEMPT}},
+        /* mpirun on one machine: nothing else need be set. */
+        {{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", MPI_LOCAL,
+          "PMIX_NAMESPACE=17"},
+         {.rank = 3, .size = 4, .local_rank = 3, .local_size = 4,
+          .host = "127.0.0.1", .master_port = 30993, .port = 30993,
+          .n_ports = 8, .timeout_ms = 60000, .attempt = DDP_NO_ATTEMPT,
+          .job = "17"}},
+        {{"OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=8", MPI_LOCAL,
+          "PMIX_NAMESPACE=17", "MASTER_ADDR=h", "MASTER_PORT=29500"},
+         {.rank = 6, .size = 8, .local_rank = 3, .local_size = 4, .host = "h",
+          .master_port = 29500, .port = 29500, .n_ports = 1,
+          .timeout_ms = 60000, .attempt = DDP_NO_ATTEMPT, .job = "17"}},
+        /* agent under mpirun: the nearest launcher counts. */
+        {{THREE, "OMPI_COMM_WORLD_RANK=6", "OMPI_COMM_WORLD_SIZE=8"},
+         {.rank = 1, .size = 3, .local_size = 1, .host = "h",
+          .master_port = 29500, .port = 29500, .n_ports = 1,
+          .timeout_ms = 60000, .attempt = DDP_NO_ATTEMPT}},
+        {{SLURM, "SLURM_PROCID=3", "SLURM_LOCALID=1", "SLURM_NODEID=1"},
+         {.rank = 3, .size = 4, .local_rank = 1, .local_size = 2,
+          .host = "n08", .master_port = 28342, .port = 28342, .n_ports = 8,
+          .timeout_ms = 60000, .attempt = DDP_NO_ATTEMPT, .job = "55.1"}},
+        /* A batch script itself is no rank of several. */
+        {{"SLURM_PROCID=0", "SLURM_NTASKS=4", "SLURM_LOCALID=0",
+          "SLURM_JOB_ID=55"},
+         {.size = 1, .local_size = 1, .timeout_ms = 60000}},
     };
 
     (void)state;
@@ -110,6 +141,11 @@ static void test_bad(void **state)
         {{"RANK=0", "WORLD_SIZE=2", "MASTER_ADDR=h", "MASTER_PORT=65530",
           "TORCHELASTIC_USE_AGENT_STORE=True"}, "set DDP_BOOTSTRAP_PORT"},
         {{THREE, "TORCHELASTIC_RESTART_COUNT=x"}, "RESTART_COUNT is 'x'"},
+        {{"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=8", MPI_LOCAL,
+          "PMIX_NAMESPACE=17"}, "MASTER_ADDR is not set"},
+        {{"OMPI_COMM_WORLD_RANK=1"}, "but OMPI_COMM_WORLD_SIZE is not"},
+        {{SLURM, "SLURM_PROCID=3", "SLURM_LOCALID=2", "SLURM_NODEID=1"},
+         "SLURM_STEP_TASKS_PER_NODE is '2(x2)' and SLURM_LOCALID 2"},
         {{"DDP_TIMEOUT=0"}, "DDP_TIMEOUT is '0'"},
         {{"DDP_TIMEOUT=5 s"}, "DDP_TIMEOUT is '5 s'"},
     };
@@ -212,6 +248,50 @@ static void test_options_of_other_versions(void **state)
     assert_int_equal(sizeof(struct ddp_error), 512);
 }
 
+static void test_first_host(void **state)
+{
+    static const struct {
+        const char *list, *want; /* NULL: none. */
+    } cases[] = {
+        {"n1", "n1"}, {"n1,n2", "n1"}, {"n[08-10],m1", "n08"},
+        {"rack[1-2]node[3,5]", "rack1node3"}, {"a[7]-ib,b", "a7-ib"},
+        {"", NULL}, {",a", NULL}, {"n[1-2", NULL}, {"n]", NULL},
+        {"a-name-of-20-letters", NULL},
+    };
+    char host[20];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int rc = ddp_names_first_host(cases[i].list, host, sizeof host);
+
+        assert_int_equal(rc, cases[i].want ? 0 : -1);
+        if (cases[i].want)
+            assert_string_equal(host, cases[i].want);
+    }
+}
+
+static void test_tasks(void **state)
+{
+    static const struct {
+        const char *list;
+        unsigned node;
+        int want; /* -1: none. */
+    } cases[] = {
+        {"4", 0, 4}, {"2(x3),1", 0, 2}, {"2(x3),1", 2, 2}, {"2(x3),1", 3, 1},
+        {"1,2,3", 2, 3}, {"2(x3),1", 4, -1}, {"", 0, -1}, {"x", 0, -1},
+        {"2(x3", 0, -1}, {"0", 0, -1}, {"99999999999999999999", 0, -1},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int got = -1;
+        int rc = ddp_names_tasks(cases[i].list, cases[i].node, &got);
+
+        assert_int_equal(rc, cases[i].want < 0 ? -1 : 0);
+        assert_int_equal(got, cases[i].want);
+    }
+}
+
 static void test_duration(void **state)
 {
     static const struct {
@@ -246,6 +326,8 @@ int main(void)
         cmocka_unit_test(test_host_too_long),
         cmocka_unit_test(test_options_go_first),
         cmocka_unit_test(test_options_of_other_versions),
+        cmocka_unit_test(test_first_host),
+        cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_duration),
     };
 

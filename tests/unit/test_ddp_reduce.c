@@ -1,4 +1,6 @@
 /* Tests of ddp/reduce and ddp/schedule: numbers, and the steps of a ring. */
+#include "ddp/half.h"
+#include "ddp/kernels.h"
 #include "ddp/reduce.h"
 #include "ddp/schedule.h"
 
@@ -102,15 +104,132 @@ static void test_nan_wins(void **state)
         }
 }
 
+/* --- f16 and bf16 -------------------------------------------------------- */
+
+static double half_value(unsigned h) /* Of a finite f16, by its definition. */
+{
+    int exponent = (int)(h >> 10 & 31);
+    double m = (double)(h & 1023);
+
+    m = exponent ? ldexp(1024 + m, exponent - 25) : ldexp(m, -24);
+    return h & 0x8000 ? -m : m;
+}
+
+static void test_f16_is_what_it_should_be(void **state)
+{
+    (void)state;
+    for (unsigned h = 0; h < 65536; h++) {
+        float f = ddp_from_f16((uint16_t)h);
+
+        if ((h & 0x7c00) != 0x7c00)
+            assert_true((double)f == half_value(h) &&
+                        !signbit(f) == !(h & 0x8000));
+        else if (h & 1023)
+            assert_true(isnan(f));
+        else
+            assert_true(isinf(f) && !signbit(f) == !(h & 0x8000));
+        /* There and back; a signalling NaN comes back as a quiet one. */
+        assert_int_equal(ddp_to_f16(f), isnan(f) ? h | 0x200 : h);
+    }
+}
+
+/* Half-way to the next one goes to the even one; a bit beside it does not. */
+static void test_f16_rounds_to_even(void **state)
+{
+    (void)state;
+    for (unsigned h = 0; h < 0x7bff; h++) {
+        float a = (float)((half_value(h) + half_value(h + 1)) / 2);
+
+        assert_int_equal(ddp_to_f16(a), h & 1 ? h + 1 : h);
+        assert_int_equal(ddp_to_f16(nextafterf(a, 0)), h);
+        assert_int_equal(ddp_to_f16(nextafterf(a, 1e9f)), h + 1);
+        assert_int_equal(ddp_to_f16(-a), 0x8000 | (h & 1 ? h + 1 : h));
+    }
+    assert_int_equal(ddp_to_f16(65519.996f), 0x7bff);
+    assert_int_equal(ddp_to_f16(65520), 0x7c00);
+    assert_int_equal(ddp_to_f16(1e30f), 0x7c00);
+    assert_int_equal(ddp_to_bf16(1.00390625f), 0x3f80); /* Ties to even. */
+    assert_int_equal(ddp_to_bf16(1.01171875f), 0x3f82);
+    assert_int_equal(ddp_to_bf16(3.4e38f), 0x7f80);
+    assert_true(isnan(ddp_from_bf16(ddp_to_bf16(NAN))));
+}
+
+/* Both sets of loops, and the one that was chosen, give the same bits. */
+static void test_loops_agree(void **state)
+{
+    enum { N = 1003 };
+    static float in[N], back[2][N];
+    uint16_t out[2][N];
+    const struct ddp_kernels *k[2] = {&ddp_kernels_base, &ddp_kernels_base};
+    uint32_t seed = 1;
+
+    (void)state;
+#ifdef DDP_HAS_AVX2
+    if (__builtin_cpu_supports("avx2"))
+        k[1] = &ddp_kernels_avx2;
+#endif
+    for (unsigned turn = 0; turn < 300; turn++) {
+        for (unsigned i = 0; i < N; i++) {
+            seed = seed * 1664525u + 1013904223u;
+            in[i] = ddp_float_of(turn % 2 ? seed
+                                          : (seed & 0x8fffffffu) | 0x30000000u);
+        }
+        for (unsigned s = 0; s < 2; s++)
+            k[s]->to_f16(out[s], in, N), k[s]->from_f16(back[s], out[s], N);
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+        assert_memory_equal(back[0], back[1], sizeof back[0]);
+        for (unsigned s = 0; s < 2; s++)
+            k[s]->to_bf16(out[s], in, N), k[s]->from_bf16(back[s], out[s], N);
+        assert_memory_equal(out[0], out[1], sizeof out[0]);
+        assert_memory_equal(back[0], back[1], sizeof back[0]);
+    }
+}
+
+/* A fold is what one ddp_reduce after the other gives; halves round once. */
+static void test_fold(void **state)
+{
+    enum { N = 2100, MANY = 5 };
+    static uint16_t half[MANY][N];
+    static float in[MANY][N], want[N], got[N];
+    const void *ins[MANY], *halves[MANY];
+
+    (void)state;
+    for (unsigned k = 0; k < MANY; k++) {
+        for (unsigned i = 0; i < N; i++)
+            in[k][i] = 1.0f / (float)(i + 3 * k + 1);
+        ddp_narrow(DDP_F16, half[k], in[k], N);
+        ins[k] = in[k];
+        halves[k] = half[k];
+    }
+    for (unsigned n_in = 1; n_in <= MANY; n_in++)
+        for (int op = DDP_SUM; op <= DDP_AVG; op++) {
+            memcpy(want, in[0], sizeof want);
+            for (unsigned k = 1; k < n_in; k++)
+                ddp_reduce(DDP_F32, op, want, want, in[k], N);
+            if (op == DDP_AVG)
+                ddp_divide(DDP_F32, want, want, N, n_in);
+            ddp_fold(DDP_F32, op, got, ins, n_in, N);
+            assert_memory_equal(got, want, sizeof want);
+        }
+    ddp_widen(DDP_F16, want, half[0], N);
+    for (unsigned k = 1; k < MANY; k++) {
+        ddp_widen(DDP_F16, got, half[k], N);
+        ddp_reduce(DDP_F32, DDP_SUM, want, want, got, N);
+    }
+    ddp_narrow(DDP_F16, half[4], want, N);
+    ddp_widen(DDP_F16, want, half[4], N);
+    ddp_narrow(DDP_F16, half[4], in[4], N); /* The result's place, too. */
+    ddp_fold(DDP_F16, DDP_SUM, half[4], halves, MANY, N);
+    ddp_widen(DDP_F16, got, half[4], N);
+    assert_memory_equal(got, want, sizeof want);
+}
+
 static void test_names(void **state)
 {
     (void)state;
     assert_int_equal(ddp_type_width(DDP_BF16), 2);
     assert_int_equal(ddp_type_width(-1), 0);
     assert_int_equal(ddp_type_width(10), 0);
-    assert_true(ddp_type_reduces(DDP_U8));
-    assert_false(ddp_type_reduces(DDP_F16));
-    assert_false(ddp_type_reduces(99));
     assert_string_equal(ddp_type_name(DDP_F64), "f64");
     assert_string_equal(ddp_type_name(1000), "?");
     assert_string_equal(ddp_op_name(DDP_AVG), "avg");
@@ -267,6 +386,10 @@ int main(void)
         cmocka_unit_test(test_all_types),
         cmocka_unit_test(test_wrap),
         cmocka_unit_test(test_nan_wins),
+        cmocka_unit_test(test_f16_is_what_it_should_be),
+        cmocka_unit_test(test_f16_rounds_to_even),
+        cmocka_unit_test(test_loops_agree),
+        cmocka_unit_test(test_fold),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_schedules),
     };

@@ -1,0 +1,315 @@
+/* Random calls of libddp against a serial reference: types, ops, calls,
+ * counts, roots, in place or not, for 1 to 17 ranks, as threads. What each
+ * rank does is a function of the world size's seed; threads only record. */
+#include "ddp.h"
+#include "ddp/reduce.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define MAX_RANKS 17
+#define CALLS 40
+#define MOST 70000 /* Elements of a rank; fewer with many ranks. */
+
+struct world {
+    unsigned n;
+    int port;
+    char id[40];
+    /* Of each call, a hash of rank 0's result: all have that of all_reduce. */
+    uint64_t hashes[MAX_RANKS][CALLS];
+};
+
+struct rank {
+    pthread_t thread;
+    struct world *w;
+    int rank;
+    struct ddp_comm *c;
+    struct ddp_error err;
+    char wrong[160]; /* Empty: all was right. */
+    uint8_t *send, *recv, *want;
+};
+
+struct call {
+    int what; /* 0 all_reduce, 1 reduce_scatter, 2 all_gather, 3 broadcast, */
+    int type, op, root; /* 4 barrier. */
+    size_t count, width;
+    bool in_place, is_real; /* Real numbers, not small whole ones. */
+};
+
+static uint64_t next_random(uint64_t *s)
+{
+    *s = *s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *s >> 33;
+}
+
+static struct call draw(uint64_t *s, unsigned n)
+{
+    struct call k = {.what = (int)(next_random(s) % 9)};
+    uint64_t size = next_random(s) % 8;
+
+    k.what = k.what < 5 ? k.what : 0; /* all_reduce more often. */
+    k.type = (int)(next_random(s) % 10);
+    k.width = ddp_type_width(k.type);
+    k.op = k.what < 2 ? (int)(next_random(s) % 5) : DDP_SUM;
+    k.root = (int)(next_random(s) % n);
+    k.count = size == 0   ? 0
+              : size < 3  ? next_random(s) % 20
+              : size == 7 ? next_random(s) % (MOST / (1 + n / 4))
+                          : next_random(s) % 3000;
+    k.in_place = next_random(s) % 2;
+    k.is_real = (k.type == DDP_F32 || k.type == DDP_F64) && k.what == 0 &&
+                next_random(s) % 2;
+    return k;
+}
+
+/* What rank r has at element i: small, so that all sums are exact. */
+static double value(const struct call *k, int r, size_t i)
+{
+    uint64_t s = (uint64_t)r * 977 + i * 31 + (uint64_t)k->type;
+    uint64_t v = next_random(&s);
+    bool is_signed = k->type != DDP_U8 && k->type != DDP_U32 &&
+                     k->type != DDP_U64;
+
+    if (k->is_real)
+        return (double)v / 7e8 - 1;
+    if (k->op == DDP_PROD)
+        return v % 4 ? 1 : 2;
+    return (double)(v % 5) - (is_signed ? 2 : 0);
+}
+
+static void store(uint8_t *buf, size_t i, int type, double v)
+{
+    float f = (float)v;
+    int64_t whole = type == DDP_F64 ? 0 : (int64_t)v;
+
+    buf += i * ddp_type_width(type);
+    if (type == DDP_F64)
+        memcpy(buf, &v, 8);
+    else if (type == DDP_F32)
+        memcpy(buf, &f, 4);
+    else if (type == DDP_F16 || type == DDP_BF16)
+        ddp_narrow(type, buf, &f, 1);
+    else /* Little-endian: the lowest bytes; the test of others is theirs. */
+        memcpy(buf, &whole, ddp_type_width(type));
+}
+
+static double reduced(const struct call *k, unsigned n, size_t i)
+{
+    double v = value(k, 0, i);
+
+    for (int r = 1; r < (int)n; r++) {
+        double x = value(k, r, i);
+
+        v = k->op == DDP_PROD  ? v * x
+            : k->op == DDP_MAX ? (x > v ? x : v)
+            : k->op == DDP_MIN ? (x < v ? x : v)
+                               : v + x;
+    }
+    if (k->op != DDP_AVG)
+        return v;
+    /* Of 16 bits: the exact sum, divided as float. */
+    return k->type == DDP_F16 || k->type == DDP_BF16
+               ? (double)((float)v / (float)n)
+               : v / n;
+}
+
+static void fill(const struct rank *r, uint8_t *buf, const struct call *k,
+                 size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        store(buf, i, k->type, value(k, r->rank, i));
+}
+
+static bool is_near(const struct rank *r, const struct call *k)
+{
+    for (size_t i = 0; i < k->count; i++) {
+        double want = reduced(k, r->w->n, i), got;
+        float f;
+
+        if (k->type == DDP_F32) {
+            memcpy(&f, r->recv + i * 4, 4);
+            got = (double)f;
+        } else {
+            memcpy(&got, r->recv + i * 8, 8);
+        }
+        if (!(got - want < 1e-3 && want - got < 1e-3))
+            return false;
+    }
+    return true;
+}
+
+/* The expected result; its length in elements. */
+static size_t expect(const struct rank *r, const struct call *k)
+{
+    unsigned n = r->w->n;
+    size_t first = k->what == 1 ? (size_t)r->rank * k->count : 0;
+
+    if (k->what == 2) {
+        for (size_t i = 0; i < n * k->count; i++)
+            store(r->want, i, k->type,
+                  value(k, (int)(i / k->count), i % k->count));
+        return n * k->count;
+    }
+    for (size_t i = 0; i < k->count; i++)
+        store(r->want, i, k->type, k->what == 3 ? value(k, k->root, i)
+                                   : reduced(k, n, first + i));
+    return k->count;
+}
+
+/* Make the call; *ret is where its result is. */
+static int make_call(struct rank *r, const struct call *k, uint8_t **ret)
+{
+    size_t mine = (size_t)r->rank * k->count * k->width;
+    enum ddp_type type = (enum ddp_type)k->type;
+    uint8_t *send = r->send, *recv = r->recv;
+
+    if (k->in_place && k->what == 1)
+        recv = send + mine;
+    if (k->in_place && k->what == 2)
+        send = recv + mine;
+    if (k->in_place && k->what == 0)
+        send = recv;
+    fill(r, k->what == 3 ? recv : send, k,
+         k->count * (k->what == 1 ? r->w->n : 1));
+    *ret = recv;
+    switch (k->what) {
+    case 0:
+        return ddp_all_reduce(r->c, send, recv, k->count, type,
+                              (enum ddp_op)k->op, NULL, &r->err);
+    case 1:
+        return ddp_reduce_scatter(r->c, send, recv, k->count, type,
+                                  (enum ddp_op)k->op, NULL, &r->err);
+    case 2:
+        return ddp_all_gather(r->c, send, recv, k->count, type, NULL, &r->err);
+    case 3:
+        return ddp_broadcast(r->c, recv, k->count, type, k->root, NULL,
+                             &r->err);
+    default:
+        return ddp_barrier(r->c, &r->err);
+    }
+}
+
+static uint64_t hash(const uint8_t *at, size_t n)
+{
+    uint64_t h = 1;
+
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ at[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static void one_call(struct rank *r, unsigned at, uint64_t *seed)
+{
+    struct call k = draw(seed, r->w->n);
+    uint8_t *result;
+    size_t len;
+
+    if (make_call(r, &k, &result)) {
+        (void)snprintf(r->wrong, sizeof r->wrong, "%.140s", r->err.text);
+        return;
+    }
+    if (k.what == 4)
+        return;
+    if (k.what == 0)
+        r->w->hashes[r->rank][at] = hash(result, k.count * k.width);
+    len = expect(r, &k);
+    if (k.is_real ? !is_near(r, &k)
+                  : len && memcmp(result, r->want, len * k.width))
+        (void)snprintf(r->wrong, sizeof r->wrong, "call %u: what %d, %zu x "
+                       "%s, %s, root %d, in place %d", at, k.what, k.count,
+                       ddp_type_name((unsigned)k.type),
+                       ddp_op_name((unsigned)k.op), k.root, k.in_place);
+}
+
+static void *rank_main(void *arg)
+{
+    struct rank *r = arg;
+    const struct ddp_options opt = {
+        .size = sizeof opt, .timeout_ms = 120000, .rank = r->rank,
+        .world_size = (int)r->w->n, .master_addr = "127.0.0.1",
+        .master_port = r->w->port, .job_id = r->w->id};
+    size_t bytes = (size_t)MOST * 8 * 5;
+    uint64_t seed = 1000 + r->w->n;
+
+    r->send = calloc(1, bytes);
+    r->recv = calloc(1, bytes);
+    r->want = calloc(1, bytes);
+    if (!r->send || !r->recv || !r->want)
+        (void)snprintf(r->wrong, sizeof r->wrong, "out of memory");
+    else if (ddp_init(&r->c, &opt, &r->err))
+        (void)snprintf(r->wrong, sizeof r->wrong, "%.140s", r->err.text);
+    for (unsigned i = 0; i < CALLS && !*r->wrong; i++)
+        one_call(r, i, &seed);
+    ddp_free(r->c);
+    free(r->send);
+    free(r->recv);
+    free(r->want);
+    return NULL;
+}
+
+static int free_port(void)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    (void)close(fd);
+    return ntohs(a.sin_port);
+}
+
+static void run_world(unsigned n)
+{
+    static struct rank ranks[MAX_RANKS];
+    static struct world w;
+
+    memset(&w, 0, sizeof w);
+    memset(ranks, 0, sizeof ranks);
+    w.n = n;
+    w.port = free_port();
+    (void)snprintf(w.id, sizeof w.id, "random-%ld-%u", (long)getpid(), n);
+    for (unsigned i = n; i-- > 0;) {
+        ranks[i].w = &w;
+        ranks[i].rank = (int)i;
+        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main,
+                                        &ranks[i]), 0);
+    }
+    for (unsigned i = 0; i < n; i++)
+        (void)pthread_join(ranks[i].thread, NULL);
+    for (unsigned i = 0; i < n; i++) {
+        if (*ranks[i].wrong)
+            fail_msg("%u ranks, rank %u: %s", n, i, ranks[i].wrong);
+        if (memcmp(w.hashes[i], w.hashes[0], sizeof w.hashes[0]))
+            fail_msg("%u ranks: rank %u has other bits than rank 0", n, i);
+    }
+}
+
+static void test_random_calls(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= MAX_RANKS; n++)
+        run_world(n);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_calls),
+    };
+
+    return cmocka_run_group_tests_name("ddp_random", tests, NULL, NULL);
+}
