@@ -44,12 +44,14 @@ AGENT_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--gc-sections \
 compile = $(CC) $(AGENT_CPPFLAGS) $(CPPFLAGS) $(AGENT_CFLAGS) $(CFLAGS)
 
 # Evaluated when a recipe runs: `make deps` may have just installed them.
-static_libs = $(shell $(PKG_CONFIG) --libs libuv-static jansson zlib libcrypto)
+static_libs = -larchive -lzstd -llzma \
+    $(shell $(PKG_CONFIG) --libs libuv-static jansson zlib libcrypto)
 shared_libs = $(shell $(PKG_CONFIG) --libs libuv jansson zlib libcrypto) \
-    -lpthread -ldl
+    -larchive -lpthread -ldl
 
 agent_main := src/agent/main.c
-agent_src  := $(filter-out $(agent_main) src/dataset/fetch.c, \
+agent_only := src/dataset/archive_static.c
+agent_src  := $(filter-out $(agent_main) $(agent_only) src/dataset/fetch.c, \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c))
 ddp_main   := src/ddp/allreduce.c src/ddp/probe.c
@@ -80,7 +82,8 @@ $(O)/libagent.a: $(agent_obj)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-$(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(O)/libagent.a
+$(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
+    $(O)/libagent.a
 	$(call say,LD,$@)
 	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(static_libs) $(LDLIBS) 2>$@.ldlog || { cat $@.ldlog >&2; exit 1; }
@@ -274,5 +277,6 @@ distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
 -include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
+    $(agent_only:%.c=$(O)/obj/%.d) \
     $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
     $(fuzz_bin:=.d)

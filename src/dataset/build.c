@@ -8,9 +8,9 @@
 #include "dataset/build.h"
 
 #include "base/mem.h"
+#include "dataset/build_mark.h"
 #include "dataset/copy.h"
 #include "dataset/folders.h"
-#include "dataset/marker.h"
 #include "dataset/sizes.h"
 
 #include <errno.h>
@@ -29,8 +29,8 @@ struct build {
     const struct stage_set *s;
     struct space part;
     char shown[PATH_MAX];    /* Of the part folder. */
-    uint8_t (*unpacked)[32]; /* Of each entry. */
-    struct marker_row *rows; /* Of each output. */
+    uint8_t (*unpacked)[32];        /* Of each entry. */
+    struct unpack_members *members; /* Likewise; NULL: no archive. */
     bool sync_each;
 };
 
@@ -40,6 +40,15 @@ static uint64_t bytes_needed(const struct stage_set *s)
 {
     uint64_t block = space_block(&s->root), need = block, size;
 
+    for (size_t i = 0; i < s->m->n_entries; i++) {
+        const struct manifest_entry *entry = &s->m->entries[i];
+
+        if (!manifest_is_archive(entry->unpack))
+            continue;
+        need += entry->has_unpacked_size ? entry->unpacked_size : entry->size;
+        if (entry->unpack == UNPACK_ZIP && !entry->keep)
+            need += entry->size; /* Its copy, for the time being. */
+    }
     for (size_t i = 0; i < s->m->n_outputs; i++) {
         const struct manifest_output *out = &s->m->outputs[i];
         const struct manifest_entry *entry = &s->m->entries[out->entry];
@@ -76,7 +85,8 @@ static int copy_all(struct build *b, struct err *e)
 {
     const struct stage_set *s = b->s;
     struct copy c = {.m = s->m, .to = b->part, .sync = b->sync_each,
-                     .meter = s->meter, .unpacked = b->unpacked};
+                     .meter = s->meter, .unpacked = b->unpacked,
+                     .members = b->members};
     int rc = tree_open(&c.from, s->source, e);
 
     if (rc)
@@ -106,28 +116,6 @@ static int put_on_disk(struct build *b, struct err *e)
         return folders_each(b->s->m, sync_folder, &b->part, e);
     /* By a thread: this one goes on telling the progress. */
     return pool_run(1, 1, sync_all, &b->part, b->s->meter, e);
-}
-
-/* Only now, after the data is on the disk, are the times final. */
-static int mark(struct build *b, struct err *e)
-{
-    const struct manifest *m = b->s->m;
-    int rc;
-
-    for (size_t i = 0; i < m->n_outputs; i++) {
-        const struct manifest_output *out = &m->outputs[i];
-        struct marker_row *row = &b->rows[i];
-        struct stat st;
-
-        if (fstatat(b->part.fd, out->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
-            return space_fault(&b->part, "look at", out->path, errno, e);
-        marker_row_set(row, &st);
-        row->has_sha256 = out->unpacked;
-        if (out->unpacked)
-            memcpy(row->sha256, b->unpacked[out->entry], 32);
-    }
-    rc = marker_write(b->part.fd, m, b->rows);
-    return rc ? space_fault(&b->part, "write", DATASET_MARKER, -rc, e) : 0;
 }
 
 /* Replace what lies at the final place, which is no finished stage of this
@@ -180,9 +168,12 @@ static int fill(struct build *b, struct err *e)
 {
     int rc;
 
+    bool archives = manifest_has_archives(b->s->m);
+
     b->unpacked = calloc(b->s->m->n_entries, sizeof *b->unpacked);
-    b->rows = calloc(b->s->m->n_outputs, sizeof *b->rows);
-    if (!b->unpacked || !b->rows)
+    if (archives)
+        b->members = calloc(b->s->m->n_entries, sizeof *b->members);
+    if (!b->unpacked || (archives && !b->members))
         return err_set(e, ERR_RESOURCE, "no memory left to stage");
     rc = folders_each(b->s->m, make_folder, &b->part, e);
     if (rc == 0)
@@ -190,8 +181,16 @@ static int fill(struct build *b, struct err *e)
     if (rc == 0)
         rc = put_on_disk(b, e);
     if (rc == 0)
-        rc = mark(b, e);
+        rc = build_mark(b->s->m, &b->part, b->unpacked, b->members, e);
     return rc;
+}
+
+static void free_all(struct build *b)
+{
+    for (size_t i = 0; b->members && i < b->s->m->n_entries; i++)
+        unpack_members_free(&b->members[i]);
+    free(b->members);
+    free(b->unpacked);
 }
 
 static int open_part(struct build *b, struct err *e)
@@ -224,7 +223,8 @@ int build_stage(const struct stage_set *set, struct err *e)
 {
     struct stage_set with_need = *set, *s = &with_need;
     struct build b = {.s = s, .part = {.fd = -1, .shown = b.shown},
-                      .sync_each = s->m->n_outputs <= FSYNC_FILES_MAX};
+                      .sync_each = s->m->n_outputs <= FSYNC_FILES_MAX &&
+                                   !manifest_has_archives(s->m)};
     int rc = find_sizes(s, e);
 
     if (rc)
@@ -244,8 +244,7 @@ int build_stage(const struct stage_set *set, struct err *e)
         rc = publish(s, e);
     if (b.part.fd >= 0)
         (void)close(b.part.fd);
-    free(b.unpacked);
-    free(b.rows);
+    free_all(&b);
     /* After a fault what was copied, after an exchange what was replaced. */
     (void)tree_remove(s->root.fd, s->part);
     return rc;

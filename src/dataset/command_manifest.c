@@ -161,10 +161,6 @@ static void warn(const struct listing_notes *notes, const char *folder)
 {
     struct path_shown p;
 
-    if (notes->n_archives > 0)
-        log_warning("%zu archives are listed as they are, '%s' first: this "
-                    "version unpacks gzip only",
-                    notes->n_archives, path_show(&p, folder, notes->archive));
     if (notes->n_odd > 0)
         log_warning("%zu files look wrong, '%s' first: %s", notes->n_odd,
                     path_show(&p, folder, notes->odd), notes->odd_why);

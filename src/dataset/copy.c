@@ -1,5 +1,5 @@
 /* copy: see copy.h. */
-#include "dataset/copy.h"
+#include "dataset/copy_parts.h"
 
 #include "base/mem.h"
 #include "dataset/structure.h"
@@ -14,7 +14,7 @@
  * guard against gzip bombs; deflate cannot do much better than 1,000. */
 #define UNPACK_RATIO_MAX 1000
 
-static int size_fault(const char *shown, int fd, uint64_t is,
+int copy_size_fault(const char *shown, int fd, uint64_t is,
                       const struct copy_want *want, struct err *e)
 {
     struct structure why;
@@ -28,7 +28,7 @@ static int size_fault(const char *shown, int fd, uint64_t is,
                    why.fault[0] ? ": " : "", why.fault);
 }
 
-static int hash_fault(const char *shown, int fd, const struct pump *p,
+int copy_hash_fault(const char *shown, int fd, const struct pump *p,
                       const struct copy_want *want, struct err *e)
 {
     char hex_is[DIGEST_HEX_MAX], hex_want[DIGEST_HEX_MAX];
@@ -44,7 +44,7 @@ static int hash_fault(const char *shown, int fd, const struct pump *p,
 }
 
 /* A fault of a pass that did not come to its end. */
-static int pump_fault(const struct copy *c, const struct pump *p,
+int copy_pump_fault(const struct copy *c, const struct pump *p,
                       enum pump_end end, const struct manifest_entry *entry,
                       struct err *e)
 {
@@ -66,7 +66,7 @@ static int pump_fault(const struct copy *c, const struct pump *p,
                    path_show(&shown, c->from.shown, entry->path));
 }
 
-static int check_unpacked(const char *shown, const struct pump *p,
+int copy_check_unpacked(const char *shown, const struct pump *p,
                           const struct manifest_entry *entry, struct err *e)
 {
     char is[DIGEST_HEX_MAX], want[DIGEST_HEX_MAX];
@@ -100,8 +100,8 @@ static int check_unpacked(const char *shown, const struct pump *p,
 }
 
 /* Make a file of the stage. */
-static int make_file(const struct copy *c, const char *path, int *ret_fd,
-                     struct err *e)
+int copy_make_file(const struct copy *c, const char *path, int *ret_fd,
+                   struct err *e)
 {
     int fd = openat(c->to.fd, path,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
@@ -114,8 +114,8 @@ static int make_file(const struct copy *c, const char *path, int *ret_fd,
 }
 
 /* Close it; only now some file systems say that the disk is full. */
-static int end_file(const struct copy *c, const char *path, int *fd,
-                    struct err *e)
+int copy_end_file(const struct copy *c, const char *path, int *fd,
+                  struct err *e)
 {
     int error = 0;
 
@@ -139,16 +139,17 @@ static int pump_entry(const struct copy *c, struct pump *p,
     const char *shown = path_show(&buf, c->from.shown, entry->path);
 
     if (end != PUMP_DONE)
-        return pump_fault(c, p, end, entry, e);
+        return copy_pump_fault(c, p, end, entry, e);
     if (p->n != entry->size)
         return err_set(e, ERR_DATA, "'%s' changed while it was read", shown);
     if (memcmp(p->hash, want.hash, digest_size(want.kind)) != 0)
-        return hash_fault(shown, p->from, p, &want, e);
-    return entry->unpack != UNPACK_NONE ? check_unpacked(shown, p, entry, e)
+        return copy_hash_fault(shown, p->from, p, &want, e);
+    return entry->unpack != UNPACK_NONE ? copy_check_unpacked(shown, p, entry,
+                                                             e)
                                         : 0;
 }
 
-static uint64_t unpacked_max(const struct manifest_entry *entry)
+uint64_t copy_unpacked_max(const struct manifest_entry *entry)
 {
     uint64_t max = entry->size * UNPACK_RATIO_MAX; /* 2^50 * 1000 fits. */
 
@@ -157,17 +158,14 @@ static uint64_t unpacked_max(const struct manifest_entry *entry)
     return max < MANIFEST_FILE_MAX ? max : MANIFEST_FILE_MAX;
 }
 
-int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
+int copy_open(const struct copy *c, const struct manifest_entry *entry,
+              int *ret_fd, struct err *e)
 {
-    const struct copy *c = ctx;
-    const struct manifest_entry *entry = &c->m->entries[turn->i];
     struct copy_want want = {entry->path, entry->size, entry->hash_kind,
                              entry->hash, "the manifest"};
-    bool unpack = entry->unpack != UNPACK_NONE;
-    autoclose int from = -1, packed_to = -1, unpacked_to = -1;
-    struct pump p;
-    struct stat st;
+    autoclose int from = -1;
     struct path_shown shown;
+    struct stat st;
     int rc = tree_open_file(&c->from, entry->path, &from, &st, e);
 
     if (rc)
@@ -176,27 +174,51 @@ int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
         return err_set(e, ERR_DATA, "'%s' changed while it was read",
                        path_show(&shown, c->from.shown, entry->path));
     if ((uint64_t)st.st_size != entry->size)
-        return size_fault(path_show(&shown, c->from.shown, entry->path), from,
-                          (uint64_t)st.st_size, &want, e);
+        return copy_size_fault(path_show(&shown, c->from.shown, entry->path),
+                               from, (uint64_t)st.st_size, &want, e);
+    *ret_fd = steal_fd(&from);
+    return 0;
+}
+
+static int copy_file(const struct copy *c, const struct pool_turn *turn,
+                     const struct manifest_entry *entry, struct err *e)
+{
+    bool unpack = entry->unpack != UNPACK_NONE;
+    autoclose int from = -1, packed_to = -1, unpacked_to = -1;
+    struct pump p;
+    int rc = copy_open(c, entry, &from, e);
+
+    if (rc)
+        return rc;
     if (c->to.fd >= 0 && (!unpack || entry->keep))
-        rc = make_file(c, entry->path, &packed_to, e);
+        rc = copy_make_file(c, entry->path, &packed_to, e);
     if (rc == 0 && c->to.fd >= 0 && unpack)
-        rc = make_file(c, entry->out_path, &unpacked_to, e);
+        rc = copy_make_file(c, entry->out_path, &unpacked_to, e);
     if (rc)
         return rc;
     p = (struct pump){.from = from, .packed_to = packed_to,
                       .unpacked_to = unpacked_to, .unpack = unpack,
                       .kind = entry->hash_kind, .size = entry->size,
-                      .unpacked_max = unpacked_max(entry), .meter = c->meter,
-                      .turn = turn};
+                      .unpacked_max = copy_unpacked_max(entry),
+                      .meter = c->meter, .turn = turn};
     rc = pump_entry(c, &p, entry, e);
     if (rc == 0)
-        rc = end_file(c, entry->path, &packed_to, e);
+        rc = copy_end_file(c, entry->path, &packed_to, e);
     if (rc == 0)
-        rc = end_file(c, entry->out_path, &unpacked_to, e);
+        rc = copy_end_file(c, entry->out_path, &unpacked_to, e);
     if (rc == 0 && c->unpacked)
         memcpy(c->unpacked[turn->i], p.unpacked_sha256, 32);
     return rc;
+}
+
+int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    const struct copy *c = ctx;
+    const struct manifest_entry *entry = &c->m->entries[turn->i];
+
+    return manifest_is_archive(entry->unpack)
+               ? copy_archive(c, turn, entry, e)
+               : copy_file(c, turn, entry, e);
 }
 
 int copy_check_file(const struct copy *c, const struct pool_turn *turn,
@@ -213,7 +235,7 @@ int copy_check_file(const struct copy *c, const struct pool_turn *turn,
     if (rc)
         return rc;
     if (want->size != UINT64_MAX && (uint64_t)ret_st->st_size != want->size)
-        return size_fault(shown, from, (uint64_t)ret_st->st_size, want, e);
+        return copy_size_fault(shown, from, (uint64_t)ret_st->st_size, want, e);
     p = (struct pump){.from = from, .packed_to = -1, .unpacked_to = -1,
                       .kind = want->kind, .size = (uint64_t)ret_st->st_size,
                       .meter = c->meter, .turn = turn};
@@ -223,6 +245,6 @@ int copy_check_file(const struct copy *c, const struct pool_turn *turn,
     if (end == PUMP_STOPPED)
         return err_set(e, ERR_RESOURCE, "stopped");
     if (memcmp(p.hash, want->hash, digest_size(want->kind)) != 0)
-        return hash_fault(shown, from, &p, want, e);
+        return copy_hash_fault(shown, from, &p, want, e);
     return 0;
 }

@@ -8,6 +8,7 @@
 #include "dataset/pump.h"
 #include "dataset/space.h"
 #include "dataset/tree.h"
+#include "dataset/unpack.h"
 
 /* Work on a set: the `ctx` of copy_entry(). All is borrowed. */
 struct copy {
@@ -18,6 +19,8 @@ struct copy {
     struct meter *meter;
     uint8_t (*unpacked)[32]; /* NULL, or for each entry the sha256 of what it
                                 unpacked to: filled in. */
+    struct unpack_members *members; /* NULL, or for each entry what was in the
+                                       archive: filled in. */
 };
 
 /* A pool_fn; the scratch is a struct pump_buffers. ERR_NODATA, ERR_DATA,

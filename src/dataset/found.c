@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ void found_free(struct found *f)
 {
     if (f->fd >= 0)
         (void)close(f->fd);
-    free(f->rows);
+    marker_free(&f->marker);
     free(f->changed);
     *f = (struct found){.fd = -1};
 }
@@ -22,29 +23,34 @@ void found_free(struct found *f)
  * manifest of the same packed files. */
 static bool hashes_agree(const struct found *f, const struct manifest *m)
 {
-    for (size_t i = 0; i < m->n_outputs; i++) {
-        const struct manifest_output *out = &m->outputs[i];
-        const struct manifest_entry *entry = &m->entries[out->entry];
+    for (size_t i = 0; i < f->marker.n; i++) {
+        const struct marker_row *row = &f->marker.rows[i];
+        const struct manifest_output *out;
+        const struct manifest_entry *entry;
 
+        if (row->output == MARKER_NO_OUTPUT)
+            continue;
+        out = &m->outputs[row->output];
+        entry = &m->entries[out->entry];
         if (!out->unpacked)
             continue;
         if (entry->has_unpacked_sha256 &&
-            memcmp(entry->unpacked_sha256, f->rows[i].sha256, 32) != 0)
+            memcmp(entry->unpacked_sha256, row->sha256, 32) != 0)
             return false;
-        if (entry->has_unpacked_size &&
-            entry->unpacked_size != f->rows[i].size)
+        if (entry->has_unpacked_size && entry->unpacked_size != row->size)
             return false;
     }
     return true;
 }
 
-static void stat_all(struct found *f, const struct manifest *m)
+static void stat_all(struct found *f)
 {
-    for (size_t i = 0; i < m->n_outputs; i++) {
+    for (size_t i = 0; i < f->marker.n; i++) {
+        const struct marker_row *row = &f->marker.rows[i];
         struct stat st;
 
-        if (fstatat(f->fd, m->outputs[i].path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-            !marker_row_same(&f->rows[i], &st))
+        if (fstatat(f->fd, row->path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+            !marker_row_same(row, &st))
             f->changed[f->n_changed++] = i;
     }
     f->state = f->n_changed > 0 ? FOUND_CHANGED : FOUND_SAME;
@@ -67,12 +73,36 @@ int found_look(struct found *ret, const struct stage_set *s, struct err *e)
     if (ret->fd < 0)
         return space_fault(&s->root, "open", s->final, errno, e);
     ret->state = FOUND_OTHER;
-    ret->rows = calloc(s->m->n_outputs, sizeof *ret->rows);
-    ret->changed = calloc(s->m->n_outputs, sizeof *ret->changed);
-    if (!ret->rows || !ret->changed)
+    if (!marker_read(ret->fd, s->m, &ret->marker) || !hashes_agree(ret, s->m))
+        return 0;
+    ret->changed = calloc(ret->marker.n, sizeof *ret->changed);
+    if (!ret->changed)
         return err_set(e, ERR_RESOURCE, "no memory left to read a marker");
-    if (marker_read(ret->fd, s->m, ret->rows) && hashes_agree(ret, s->m))
-        stat_all(ret, s->m);
+    stat_all(ret);
+    return 0;
+}
+
+int found_check_link(const struct tree *from, struct marker_row *row,
+                     struct err *e)
+{
+    char target[PATH_MAX];
+    ssize_t n = readlinkat(from->fd, row->path, target, sizeof target);
+    struct path_shown p;
+    struct digest d;
+    uint8_t sum[DIGEST_MAX];
+    struct stat st;
+
+    if (n < 0 ||
+        fstatat(from->fd, row->path, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return tree_fault(from, row->path, errno == EINVAL ? ENOENT : errno,
+                          e);
+    digest_start(&d, DIGEST_SHA256);
+    digest_add(&d, target, (size_t)n);
+    digest_end(&d, sum);
+    if (memcmp(sum, row->sha256, sizeof row->sha256) != 0)
+        return err_set(e, ERR_DATA, "link '%s' leads elsewhere than it did",
+                       path_show(&p, from->shown, row->path));
+    marker_row_set(row, &st);
     return 0;
 }
 
@@ -86,19 +116,22 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
 {
     struct hashing *h = ctx;
     size_t i = h->all ? turn->i : h->f->changed[turn->i];
-    const struct manifest_output *out = &h->copy.m->outputs[i];
-    const struct manifest_entry *entry = &h->copy.m->entries[out->entry];
-    struct marker_row *row = &h->f->rows[i];
-    struct copy_want want = {out->path,
-                             entry->has_size ? entry->size : row->size,
-                             entry->hash_kind,
-                             entry->hash, "the manifest"};
+    struct marker_row *row = &h->f->marker.rows[i];
+    struct copy_want want = {row->path, row->size, DIGEST_SHA256, row->sha256,
+                             "the stage's marker"};
     struct stat st;
     int rc;
 
-    if (out->unpacked)
-        want = (struct copy_want){out->path, row->size, DIGEST_SHA256,
-                                  row->sha256, "the stage's marker"};
+    if (row->link)
+        return found_check_link(&h->copy.from, row, e);
+    if (!row->has_sha256) {
+        const struct manifest_output *out = &h->copy.m->outputs[row->output];
+        const struct manifest_entry *entry = &h->copy.m->entries[out->entry];
+
+        want = (struct copy_want){
+            row->path, entry->has_size ? entry->size : row->size,
+            entry->hash_kind, entry->hash, "the manifest"};
+    }
     rc = copy_check_file(&h->copy, turn, &want, &st, e);
     if (rc == 0)
         marker_row_set(row, &st);
@@ -110,14 +143,14 @@ int found_hash(struct found *f, const struct stage_set *s, bool all,
 {
     char shown[PATH_MAX];
     struct hashing h = {.f = f, .all = all};
-    size_t n = all ? s->m->n_outputs : f->n_changed;
+    size_t n = all ? f->marker.n : f->n_changed;
 
     (void)snprintf(shown, sizeof shown, "%s/%s", s->root.shown, s->final);
     h.copy = (struct copy){.m = s->m, .from = {f->fd, shown}, .to = {.fd = -1},
                            .meter = s->meter};
     s->meter->total = 0;
     for (size_t i = 0; i < n; i++)
-        s->meter->total += f->rows[all ? i : f->changed[i]].size;
+        s->meter->total += f->marker.rows[all ? i : f->changed[i]].size;
     atomic_store(&s->meter->done, 0);
     return pool_run(n, sizeof(struct pump_buffers), hash_one, &h, s->meter, e);
 }

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "dataset/marker.h"
 #include "dataset/stage_set.h"
+#include "dataset/tree.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,8 +21,8 @@ enum found_state {
 struct found {
     int fd;
     enum found_state state;
-    struct marker_row *rows; /* One for each output. */
-    size_t *changed;         /* Indexes of outputs, n_changed of them. */
+    struct marker marker;
+    size_t *changed; /* Indexes of its rows, n_changed of them. */
     size_t n_changed;
 };
 
@@ -34,5 +35,9 @@ void found_free(struct found *f);
  * Fails with a text that names the first one that is wrong. */
 int found_hash(struct found *f, const struct stage_set *s, bool all,
                struct err *e);
+
+/* Check a link from an archive, and take over how it looks now. */
+int found_check_link(const struct tree *from, struct marker_row *row,
+                     struct err *e);
 
 #endif

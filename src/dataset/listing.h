@@ -22,20 +22,19 @@ struct listing_skip {
 };
 
 struct listing_notes { /* What was listed otherwise than one may think. */
-    size_t n_archives; /* Not unpacked: this version cannot. */
     size_t n_links;    /* To folders: left out. */
     size_t n_odd;      /* No data but a Git LFS pointer, say. */
-    char archive[DATASET_PATH_MAX + 1]; /* The first. */
-    char link[DATASET_PATH_MAX + 1];
+    char link[DATASET_PATH_MAX + 1]; /* The first. */
     char odd[DATASET_PATH_MAX + 1], odd_why[STRUCTURE_TEXT_MAX];
 };
 
 /* List the regular files beneath `folder`, in order of their bytes; links to
  * files count as files while they stay beneath it. `unpack`: give *.gz files
  * an "unpack", with the size and hash of what they hold, unless that name is
- * taken. `ret` starts as zero but for its name, and is not finished. Fails
- * with ERR_NODATA, ERR_DATA (a pipe, a link that leaves the folder, no file
- * at all) or ERR_RESOURCE. */
+ * taken; archives one with their size, unless a file in them is there. `ret`
+ * starts as zero but for its name, and is not finished. Fails with ERR_NODATA,
+ * ERR_DATA (a pipe, a link that leaves the folder, no file at all) or
+ * ERR_RESOURCE. */
 int listing_make(struct manifest *ret, const char *folder, bool unpack,
                  const struct listing_skip *skip, struct listing_notes *notes,
                  struct meter *meter, struct err *e);

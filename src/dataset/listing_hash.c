@@ -8,10 +8,13 @@
 #include "dataset/sizes.h"
 #include "dataset/structure.h"
 #include "dataset/tree.h"
+#include "dataset/unpack.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct hashing {
     struct tree tree;
@@ -21,22 +24,25 @@ struct hashing {
     pthread_mutex_t lock; /* Of the notes. */
 };
 
-static bool ends_with(const char *s, const char *end)
+static enum manifest_unpack archive_of(const char *path)
 {
-    size_t n = strlen(s), len = strlen(end);
+    static const struct {
+        const char *end;
+        enum manifest_unpack unpack;
+    } ends[] = {
+        {".tar", UNPACK_TAR},         {".tar.gz", UNPACK_TAR_GZ},
+        {".tgz", UNPACK_TAR_GZ},      {".tar.zst", UNPACK_TAR_ZST},
+        {".tzst", UNPACK_TAR_ZST},    {".tar.xz", UNPACK_TAR_XZ},
+        {".txz", UNPACK_TAR_XZ},      {".zip", UNPACK_ZIP},
+    };
 
-    return n > len && strcmp(s + n - len, end) == 0;
-}
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t n = strlen(ends[i].end), len = strlen(path);
 
-static bool is_archive(const char *path)
-{
-    static const char *const ends[] = {".tar",    ".tar.gz", ".tgz",
-                                       ".tar.xz", ".tar.zst", ".zip"};
-
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(path, ends[i]))
-            return true;
-    return false;
+        if (len > n && strcmp(path + len - n, ends[i].end) == 0)
+            return ends[i].unpack;
+    }
+    return UNPACK_NONE;
 }
 
 /* Where `x` lies beside `x.gz` both are data, and no two may make one file. */
@@ -46,12 +52,9 @@ static int choose_unpack(struct hashing *l, struct manifest_entry *entry,
     char *out = NULL;
     int rc;
 
-    if (is_archive(entry->path)) {
-        if (l->notes->n_archives++ == 0)
-            (void)text_copy(l->notes->archive, sizeof l->notes->archive,
-                            entry->path);
+    entry->unpack = archive_of(entry->path);
+    if (entry->unpack != UNPACK_NONE)
         return 0;
-    }
     rc = manifest_out_path(entry->path, &out, e);
     if (rc || !out)
         return rc;
@@ -82,6 +85,55 @@ static void note_pointer(struct hashing *l, int fd, uint64_t size,
     (void)pthread_mutex_unlock(&l->lock);
 }
 
+static bool stopped(void *ctx)
+{
+    return pool_stopped(ctx);
+}
+
+/* Where a file of the archive lies beside it both are data: it is listed as it
+ * is. */
+static bool is_taken(struct hashing *l, const struct unpack *u)
+{
+    for (size_t i = 0; i < u->members.n; i++)
+        if (tree_has(&l->tree, u->members.at[i].path))
+            return true;
+    return false;
+}
+
+/* What an archive unpacks to. It is read a second time. */
+static int look_inside(struct hashing *l, struct manifest_entry *entry, int fd,
+                       const struct pool_turn *turn, struct err *e)
+{
+    struct unpack u = {.format = entry->unpack, .beside = entry->path,
+                       .to = -1, .max = MANIFEST_FILE_MAX, .stop = stopped,
+                       .ctx = (void *)(uintptr_t)turn, .fd = fd};
+    struct path_shown p;
+    enum unpack_end end;
+    bool taken;
+
+    if (lseek(fd, 0, SEEK_SET) < 0)
+        return tree_fault(&l->tree, entry->path, errno, e);
+    end = unpack_run(&u);
+    taken = is_taken(l, &u);
+    unpack_members_free(&u.members);
+    if (end == UNPACK_OVER)
+        return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB",
+                       path_show(&p, l->tree.shown, entry->path));
+    if (end == UNPACK_DATA)
+        return err_set(e, ERR_DATA, "'%s' cannot be unpacked: %s",
+                       path_show(&p, l->tree.shown, entry->path), u.why);
+    if (end != UNPACK_DONE)
+        return err_set(e, ERR_RESOURCE, "no memory left to unpack '%s'",
+                       path_show(&p, l->tree.shown, entry->path));
+    if (taken) {
+        entry->unpack = UNPACK_NONE;
+        return 0;
+    }
+    entry->has_unpacked_size = true;
+    entry->unpacked_size = u.n_bytes;
+    return 0;
+}
+
 /* A pool_fn. */
 static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
 {
@@ -98,7 +150,7 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     if (rc)
         return rc;
     pump = (struct pump){.from = fd, .packed_to = -1, .unpacked_to = -1,
-                         .unpack = entry->unpack != UNPACK_NONE,
+                         .unpack = entry->unpack == UNPACK_GZIP,
                          .kind = DIGEST_SHA256, .size = (uint64_t)st.st_size,
                          .unpacked_max = MANIFEST_FILE_MAX,
                          .meter = l->meter, .turn = turn};
@@ -119,6 +171,8 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     entry->size = pump.n;
     entry->has_size = true;
     memcpy(entry->hash, pump.hash, sizeof entry->hash);
+    if (manifest_is_archive(entry->unpack))
+        return look_inside(l, entry, fd, turn, e);
     if (entry->unpack != UNPACK_NONE) {
         entry->has_unpacked_size = entry->has_unpacked_sha256 = true;
         entry->unpacked_size = pump.n_unpacked;

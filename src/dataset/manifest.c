@@ -10,7 +10,26 @@
 
 const char *manifest_unpack_word(enum manifest_unpack unpack)
 {
-    return unpack == UNPACK_GZIP ? "gzip" : "none";
+    static const char *const words[] = {
+#define X(name, word) word,
+        MANIFEST_UNPACK_TABLE(X)
+#undef X
+    };
+
+    return words[unpack];
+}
+
+bool manifest_is_archive(enum manifest_unpack unpack)
+{
+    return unpack >= UNPACK_TAR;
+}
+
+bool manifest_has_archives(const struct manifest *m)
+{
+    for (size_t i = 0; i < m->n_entries; i++)
+        if (manifest_is_archive(m->entries[i].unpack))
+            return true;
+    return false;
 }
 
 static int no_memory(struct err *e)
@@ -204,8 +223,9 @@ static int list_outputs(struct manifest *m, const char *file, struct err *e)
         const struct manifest_entry *entry = &m->entries[i];
         bool unpacked = entry->unpack != UNPACK_NONE;
 
-        m->outputs[m->n_outputs++] = (struct manifest_output){
-            entry->out_path, (uint32_t)i, unpacked};
+        if (!manifest_is_archive(entry->unpack))
+            m->outputs[m->n_outputs++] = (struct manifest_output){
+                entry->out_path, (uint32_t)i, unpacked};
         if (unpacked && entry->keep)
             m->outputs[m->n_outputs++] =
                 (struct manifest_output){entry->path, (uint32_t)i, false};

@@ -23,7 +23,22 @@
 #define MANIFEST_TOTAL_MAX (UINT64_C(1) << 60)
 #define MANIFEST_DIGEST_SIZE 32
 
-enum manifest_unpack { UNPACK_NONE, UNPACK_GZIP };
+/* X(name, word) */
+#define MANIFEST_UNPACK_TABLE(X)                                               \
+    X(NONE, "none")                                                            \
+    X(GZIP, "gzip")                                                            \
+    X(TAR, "tar")                                                              \
+    X(TAR_GZ, "tar.gz")                                                        \
+    X(TAR_ZST, "tar.zst")                                                      \
+    X(TAR_XZ, "tar.xz")                                                        \
+    X(ZIP, "zip")
+
+enum manifest_unpack {
+#define X(name, word) UNPACK_##name,
+    MANIFEST_UNPACK_TABLE(X)
+#undef X
+    N_UNPACKS
+};
 
 struct manifest_entry {
     char *path;     /* In the source; owned. */
@@ -62,7 +77,7 @@ struct manifest_input {
     void *ctx;
 };
 
-/* A file that a finished stage holds. */
+/* A file that a finished stage holds, but for those that archives hold. */
 struct manifest_output {
     const char *path; /* Borrowed from the entry. */
     uint32_t entry;   /* Index. */
@@ -121,5 +136,9 @@ int manifest_write_sums(FILE *out, const struct manifest *m, struct err *e);
 const char *manifest_weak_hash(const struct manifest *m);
 
 const char *manifest_unpack_word(enum manifest_unpack unpack);
+
+/* True for tar and zip: many files, where a manifest names none. */
+bool manifest_is_archive(enum manifest_unpack unpack);
+bool manifest_has_archives(const struct manifest *m);
 
 #endif

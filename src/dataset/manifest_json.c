@@ -58,29 +58,22 @@ static int read_hash(struct reader *r, const char *key, enum digest_kind kind,
 
 static int read_unpack(struct reader *r, enum manifest_unpack *ret)
 {
-    static const char *const later[] = {"tar", "tar.gz", "tar.zst", "tar.xz",
-                                        "zip"};
     size_t at;
     char *word = reader_string(r, "unpack", &at);
-    int rc = 0;
+    unsigned i = 0;
 
     if (!word)
         return -r->e->code;
-    if (strcmp(word, "none") == 0)
-        *ret = UNPACK_NONE;
-    else if (strcmp(word, "gzip") == 0)
-        *ret = UNPACK_GZIP;
-    else
-        rc = reader_fail(r, at, "'unpack' must be none or gzip");
-    for (size_t i = 0; rc && i < sizeof later / sizeof later[0]; i++)
-        if (strcmp(word, later[i]) == 0)
-            rc = reader_fail(r, at,
-                             "'unpack' %s is not in this version, which has "
-                             "none and gzip: unpack the archive before the "
-                             "manifest is made",
-                             later[i]);
+    while (i < N_UNPACKS &&
+           strcmp(word, manifest_unpack_word((enum manifest_unpack)i)) != 0)
+        i++;
     free(word);
-    return rc;
+    if (i == N_UNPACKS)
+        return reader_fail(r, at,
+                           "'unpack' must be none, gzip, tar, tar.gz, "
+                           "tar.zst, tar.xz or zip");
+    *ret = (enum manifest_unpack)i;
+    return 0;
 }
 
 /* Only checked: what to download is agent-fetch's business. */
@@ -178,6 +171,8 @@ static int check_entry(struct reader *r, struct draft *d, size_t at)
     else if (entry->unpack == UNPACK_NONE &&
              (entry->has_unpacked_size || entry->has_unpacked_sha256))
         why = "an unpacked size or hash, but no 'unpack'";
+    else if (manifest_is_archive(entry->unpack) && entry->has_unpacked_sha256)
+        why = "an unpacked hash, but many files in it";
     if (!why)
         return 0;
     return reader_fail(r, at, "'%s' has %s", path_show(&p, NULL, entry->path),
@@ -197,7 +192,7 @@ static int add_entry(struct reader *r, struct draft *d)
         return -r->e->code;
     *entry = d->entry;
     entry->path = entry->out_path = path;
-    if (entry->unpack == UNPACK_NONE)
+    if (entry->unpack != UNPACK_GZIP)
         return 0;
     rc = manifest_out_path(path, &out, r->e);
     if (rc)

@@ -155,20 +155,24 @@ static bool take_changed(struct found *f, const struct stage_set *s, bool all,
         return false;
     }
     if (locked && f->state == FOUND_CHANGED)
-        (void)marker_write(f->fd, s->m, f->rows);
+        (void)marker_write(f->fd, s->m, &f->marker);
     return true;
 }
 
 /* A size that the manifest does not list, from the stage itself. */
-static void know_size(struct manifest *m, const struct manifest_output *out,
-                      uint64_t size)
+static void know_size(struct manifest *m, const struct marker_row *row)
 {
-    struct manifest_entry *entry = &m->entries[out->entry];
+    const struct manifest_output *out;
+    struct manifest_entry *entry;
 
+    if (row->output == MARKER_NO_OUTPUT)
+        return;
+    out = &m->outputs[row->output];
+    entry = &m->entries[out->entry];
     if (entry->has_size || out->unpacked || entry->size > 0)
         return;
-    entry->size = size;
-    m->n_bytes += size;
+    entry->size = row->size;
+    m->n_bytes += row->size;
 }
 
 /* 1: a finished stage is there; 0: not, so far as can be said at this point. */
@@ -188,8 +192,8 @@ static int look(const struct stage_set *s, bool reverify, bool locked,
                      "the set is staged anew: '%s' has no marker of a "
                      "finished stage of it",
                      s->final);
-    for (size_t i = 0; good && i < s->m->n_outputs; i++)
-        know_size(s->m, &s->m->outputs[i], f.rows[i].size);
+    for (size_t i = 0; good && i < f.marker.n; i++)
+        know_size(s->m, &f.marker.rows[i]);
     found_free(&f);
     return rc ? rc : good;
 }

@@ -6,6 +6,7 @@
 #include "dataset/verify.h"
 
 #include "dataset/copy.h"
+#include "dataset/found.h"
 #include "dataset/sizes.h"
 
 #include <inttypes.h>
@@ -16,6 +17,7 @@
 struct verify {
     struct copy copy;
     bool all;
+    struct marker marker; /* Of a stage with archives; n is 0: none. */
     struct verify_report *report;
 };
 
@@ -51,6 +53,40 @@ static int check_both(struct verify *v, const struct manifest_entry *entry,
     return 0;
 }
 
+/* In a stage the marker says what was in it: see check_row(). */
+static int check_archive(struct verify *v, const struct manifest_entry *entry,
+                         const struct pool_turn *turn, struct err *e)
+{
+    int rc;
+
+    if (v->marker.n > 0 && !tree_has(&v->copy.from, entry->path))
+        return 0;
+    rc = copy_entry(&v->copy, turn, e);
+    if (rc || v->marker.n > 0)
+        return rc;
+    (void)pthread_mutex_lock(&v->report->lock);
+    v->report->n_packed++;
+    (void)pthread_mutex_unlock(&v->report->lock);
+    return 0;
+}
+
+/* A pool_fn: a file that came from an archive. */
+static int check_row(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    struct verify *v = ctx;
+    struct marker_row *row = &v->marker.rows[turn->i];
+    struct copy_want want = {row->path, row->size, DIGEST_SHA256, row->sha256,
+                             "the stage's marker"};
+    struct stat st;
+    int rc;
+
+    if (row->output != MARKER_NO_OUTPUT)
+        return 0;
+    rc = row->link ? found_check_link(&v->copy.from, row, e)
+                   : copy_check_file(&v->copy, turn, &want, &st, e);
+    return rc && v->all ? verify_note(v->report, v->copy.m->n_entries, e) : rc;
+}
+
 static int check_entry(struct verify *v, const struct pool_turn *turn,
                        struct err *e)
 {
@@ -58,6 +94,8 @@ static int check_entry(struct verify *v, const struct pool_turn *turn,
 
     if (entry->unpack == UNPACK_NONE)
         return copy_entry(&v->copy, turn, e);
+    if (manifest_is_archive(entry->unpack))
+        return check_archive(v, entry, turn, e);
     if (entry->has_unpacked_sha256 && !tree_has(&v->copy.from, entry->path) &&
         tree_has(&v->copy.from, entry->out_path))
         return check_unpacked_alone(v, entry, turn, e);
@@ -117,8 +155,15 @@ static int verify_all(struct verify *v, struct manifest *m, struct err *e)
     if (rc)
         return rc;
     v->copy.meter->total = m->n_bytes;
+    if (manifest_has_archives(m) &&
+        !marker_read(v->copy.from.fd, m, &v->marker))
+        marker_free(&v->marker);
     rc = pool_run(m->n_entries, sizeof(struct pump_buffers), verify_one, v,
                   v->copy.meter, e);
+    if (rc == 0)
+        rc = pool_run(v->marker.n, sizeof(struct pump_buffers), check_row, v,
+                      v->copy.meter, e);
+    marker_free(&v->marker);
     if (rc)
         return rc;
     rc = sizes_check_bag(m, &v->copy.from, e);

@@ -160,8 +160,8 @@ refused "unknown key" "m.json:1:16: unknown key 'file'" \
     '{"manifest":1, "file": []}'
 refused "no file" 'm.json: it names no file' \
     '{"manifest":1,"name":"x","files":[]}'
-refused "tar" "m.json:1:.*'unpack' tar is not in this version" \
-    '{"manifest":1,"name":"x","files":[{"path":"a.tar","unpack":"tar"}]}'
+refused "rar" "m.json:1:.*'unpack' must be none, gzip, tar, tar.gz, " \
+    '{"manifest":1,"name":"x","files":[{"path":"a.rar","unpack":"rar"}]}'
 run "$agent" stage --dataset "$T/none.json" --stage "$stage"
 is "missing manifest: 66" "$rc" 66
 

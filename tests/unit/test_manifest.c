@@ -101,10 +101,11 @@ static const struct refused refused[] = {
      "000000000000000000000000000000000000000000000000000000000000000000000000"
      "0000000000000000000000' is refused: it has a component of more than 255 "
      "bytes"},
-    {MORE("\"unpack\": \"tar\""),
-     "m.json:1:158: 'unpack' tar is not in this version, which has none and "
-     "gzip: unpack the archive before the manifest is made"},
-    {MORE("\"unpack\": \"gz\""), "m.json:1:158: 'unpack' must be none or gzip"},
+    {MORE("\"unpack\": \"gz\""),
+     "m.json:1:158: 'unpack' must be none, gzip, tar, tar.gz, tar.zst, tar.xz "
+     "or zip"},
+    {MORE("\"unpack\": \"zip\", \"unpacked_sha256\": \"" H0 "\""),
+     "m.json:1:42: 'a.gz' has an unpacked hash, but many files in it"},
     {MORE("\"keep\": 1"), "m.json:1:156: 'keep' must be true or false"},
     {MORE("\"urls\": \"x\""), "m.json:1:156: a '[' should come here, for "
                               "'urls'"},

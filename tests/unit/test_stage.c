@@ -135,7 +135,7 @@ static void torn_marker_is_staged_anew(void **state)
 static void reverify_hashes_again(void **state)
 {
     struct fixture *f = *state;
-    struct marker_row rows[2];
+    struct marker marker;
     struct manifest m;
     char text[4096];
     FILE *in;
@@ -151,14 +151,15 @@ static void reverify_hashes_again(void **state)
     (void)fclose(in);
     put_file(f->r.dir, "a", "jello", 5);
     folder = open(f->r.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    assert_true(folder >= 0 && marker_read(folder, &m, rows));
-    for (size_t i = 0; i < 2; i++) {
+    assert_true(folder >= 0 && marker_read(folder, &m, &marker));
+    for (size_t i = 0; i < marker.n; i++) {
         struct stat st;
 
-        assert_true(stat_in(f->r.dir, m.outputs[i].path, &st));
-        marker_row_set(&rows[i], &st);
+        assert_true(stat_in(f->r.dir, marker.rows[i].path, &st));
+        marker_row_set(&marker.rows[i], &st);
     }
-    assert_int_equal(marker_write(folder, &m, rows), 0);
+    assert_int_equal(marker_write(folder, &m, &marker), 0);
+    marker_free(&marker);
     (void)close(folder);
     manifest_free(&m);
     assert_int_equal(run_stage(f), 0);

@@ -1,0 +1,38 @@
+/* archive_static: what the static program's libarchive asks for and never
+ * needs. Linked into build/agent alone, and before the libraries.
+ *
+ * Its zip reader knows bzip2 and encrypted entries, for which it would bring
+ * libbz2 and nettle along, 100 KB of code that reads foreign bytes. An entry
+ * with bzip2 fails to be read; encrypted ones are refused before. */
+#include <langinfo.h>
+#include <stddef.h>
+
+#define REFUSE(name)                                                           \
+    int name(void);                                                            \
+    int name(void)                                                             \
+    {                                                                          \
+        return -1;                                                             \
+    }
+
+REFUSE(BZ2_bzDecompressInit)
+REFUSE(BZ2_bzDecompress)
+REFUSE(BZ2_bzDecompressEnd)
+REFUSE(nettle_aes128_encrypt)
+REFUSE(nettle_aes128_set_encrypt_key)
+REFUSE(nettle_aes192_encrypt)
+REFUSE(nettle_aes192_set_encrypt_key)
+REFUSE(nettle_aes256_encrypt)
+REFUSE(nettle_aes256_set_encrypt_key)
+REFUSE(nettle_hmac_sha1_digest)
+REFUSE(nettle_hmac_sha1_set_key)
+REFUSE(nettle_hmac_sha1_update)
+REFUSE(nettle_pbkdf2_hmac_sha1)
+
+/* Names in archives are UTF-8 or taken as they are, in any locale; an image
+ * need have no file of a locale. Nothing else asks for it. */
+char *nl_langinfo(nl_item item)
+{
+    static char utf8[] = "UTF-8", none[] = "";
+
+    return item == CODESET ? utf8 : none;
+}
