@@ -54,8 +54,9 @@ agent_only := src/dataset/archive_static.c
 agent_src  := $(filter-out $(agent_main) $(agent_only) src/dataset/fetch.c, \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c))
-ddp_main   := src/ddp/allreduce.c src/ddp/probe.c
+ddp_main   := src/ddp/allreduce.c
 ddp_src    := $(filter-out $(ddp_main),$(wildcard src/ddp/*.c))
+probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c))
 agent_obj  := $(agent_src:%.c=$(O)/obj/%.o)
 ddp_obj    := $(ddp_src:%.c=$(O)/obj/%.o)
 unit_bin   := $(patsubst tests/unit/%.c,$(O)/tests/%, \
@@ -66,7 +67,7 @@ sim_obj    := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/sim/*.c))
 tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
 
 # A sanitizer build has no static program: its purpose is units and simulation.
-programs := $(if $(SAN),,$(O)/agent)
+programs := $(if $(SAN),,$(O)/agent) $(O)/agent-probe
 libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
 examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
 
@@ -87,6 +88,12 @@ $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
 	$(call say,LD,$@)
 	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(static_libs) $(LDLIBS) 2>$@.ldlog || { cat $@.ldlog >&2; exit 1; }
+
+# Dynamic, as it opens what it asks.
+$(O)/agent-probe: $(probe_obj)
+	$(call say,LD,$@)
+	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	    $(shell $(PKG_CONFIG) --libs jansson) -ldl $(LDLIBS)
 
 # libddp: only ddp_* leaves it.
 $(O)/libddp.a: $(ddp_obj)
@@ -249,6 +256,7 @@ install: all
 	    $(call dest,$(datadir)/bash-completion/completions) \
 	    $(call dest,$(datadir)/zsh/site-functions)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
+	$(Q)$(INSTALL_PROGRAM) $(O)/agent-probe $(call dest,$(bindir)/agent-probe)
 	$(Q)$(INSTALL_DATA) include/ddp.h $(call dest,$(includedir)/ddp.h)
 	$(Q)$(INSTALL_DATA) $(O)/libddp.a $(call dest,$(libdir)/libddp.a)
 	$(Q)$(INSTALL_PROGRAM) $(O)/libddp.so.1 $(call dest,$(libdir)/libddp.so.1)
@@ -263,7 +271,7 @@ install: all
 install-strip:
 	$(Q)$(MAKE) --no-print-directory install INSTALL_PROGRAM='$(INSTALL) -s'
 uninstall:
-	rm -f $(call dest,$(bindir)/agent) $(call dest,$(includedir)/ddp.h) \
+	rm -f $(call dest,$(bindir)/agent) $(call dest,$(bindir)/agent-probe) $(call dest,$(includedir)/ddp.h) \
 	    $(call dest,$(libdir)/libddp.a) $(call dest,$(libdir)/libddp.so.1) \
 	    $(call dest,$(libdir)/libddp.so) \
 	    $(call dest,$(libdir)/pkgconfig/ddp.pc) \
@@ -277,6 +285,6 @@ distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
 -include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
-    $(agent_only:%.c=$(O)/obj/%.d) \
+    $(agent_only:%.c=$(O)/obj/%.d) $(probe_obj:.o=.d) \
     $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
     $(fuzz_bin:=.d)

@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# agent-probe, with libraries that stand for the real ones.
+. "$(dirname "$0")/../lib/tap.sh"
+probe=$O/agent-probe
+mkdir "$T/lib" "$T/empty"
+gcc -shared -fPIC -w -o "$T/lib/fake.so" "$top/tests/lib/fake/probe_libraries.c"
+for l in libcuda.so.1 libnvidia-ml.so.1 libnccl.so.2 libibverbs.so.1; do
+    cp "$T/lib/fake.so" "$T/lib/$l"
+done
+
+# fake WHAT ARGS...: JSON in $T/out
+fake()
+{
+    local what=$1
+    shift
+    FAKE=$what LD_LIBRARY_PATH=$T/lib timeout -k 5 60 "$probe" "$@" \
+        >"$T/out" 2>"$T/err"
+}
+# get EXPRESSION: of the JSON, by python
+get()
+{
+    python3 -c 'import json, sys
+p = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$T/out" "$1"
+}
+
+ok "it ends with 0" fake fine
+is "two GPUs" "$(get '[g["name"] for g in p["gpu"]["gpus"]]')" \
+    "['Fake H100 0', 'Fake H100 1']"
+is "with what the driver says" \
+    "$(get '[p["gpu"][k] for k in ("found", "driver", "driver_cuda")]')" \
+    "[True, '550.1.2', '12.4']"
+is "and of each" "$(get '[p["gpu"]["gpus"][1][k] for k in ("uuid", "pci",
+    "memory_bytes", "compute_capability", "mig", "nvlinks", "nvlinks_active",
+    "ecc_uncorrected")]')" \
+    "['GPU-a1a1a1a1-a1a1-a1a1-a1a1-a1a1a1a1a1a1', '0000:02:00.0', 85899345920, '9.0', True, 4, 3, 1]"
+is "peer to peer" "$(get 'p["gpu"]["p2p"], p["gpu"]["p2p_rank"]')" \
+    "([[True, True], [True, True]], [[0, 1], [1, 0]])"
+is "NCCL, and where" "$(get 'p["nccl"]["version"], p["nccl"]["library"]')" \
+    "('2.27.3', '$T/lib/libnccl.so.2')"
+is "an RDMA device" "$(get 'p["rdma"]["devices"]')" \
+    "[{'name': 'mlx5_0', 'ports': [{'port': 1, 'state': 'active', 'link_layer': 'Ethernet', 'lid': 17, 'mtu': 4096}], 'register': {'bytes': 67108864, 'ok': True}}]"
+
+fake "old nccl" --only nccl
+is "versions before 2.9" "$(get 'list(p), p["nccl"]["version"]')" \
+    "(['probe', 'host', 'nccl'], '2.7.8')"
+fake "no version" --only nccl
+is "a library that is broken is a fault" \
+    "$(get 'p["nccl"]["found"], p["nccl"]["fault"]')" "(False, True)"
+fake nodevice --only gpu
+is "no GPU is no fault" "$(get 'p["gpu"]["found"], p["gpu"]["fault"]')" \
+    "(False, False)"
+fake mismatch --only gpu
+is "a driver that does not fit is one" \
+    "$(get 'p["gpu"]["fault"], p["gpu"]["why"]')" \
+    "(True, 'cuInit failed with 803: system has unsupported display driver / cuda driver combination')"
+fake hang --timeout 1
+is "a driver that hangs" "$(get 'p["gpu"]["why"]')" \
+    'no answer within 1000 ms: the driver hangs'
+is "the rest is told all the same" "$(get 'p["nccl"]["found"]')" True
+fake crash
+is "a driver that crashes" "$(get 'p["gpu"]["why"]')" \
+    'the library crashes: Segmentation fault'
+fake 'exit'
+is "a driver that ends the process" "$(get 'p["gpu"]["why"]')" \
+    'the library ended the process with 3'
+fake "no kernel" --only rdma
+is "a kernel without RDMA is no fault" \
+    "$(get 'p["rdma"]["fault"], p["rdma"]["why"]')" \
+    "(False, 'no RDMA here: Function not implemented')"
+fake memlock --only rdma
+has "memory that cannot be registered: why, and what to do" "$T/out" \
+    'ibv_reg_mr: Cannot allocate memory; .*IPC_LOCK'
+
+# pip's NCCL is found beside the python of PATH.
+mkdir -p "$T/venv/bin" "$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib"
+ln -s "$(command -v python3)" "$T/venv/bin/python3"
+mv "$T/lib/libnccl.so.2" "$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib"
+PATH=$T/venv/bin:$PATH fake fine --only nccl
+is "a wheel's NCCL is found" \
+    "$(get 'p["nccl"]["wheel"]["library"] == p["nccl"]["library"]')" True
+has "there" "$T/out" 'site-packages/nvidia/nccl/lib/libnccl'
+cp "$T/lib/fake.so" "$T/lib/libnccl.so.2"
+PATH=$T/venv/bin:$PATH fake fine --only nccl
+is "the linker's comes first" "$(get 'p["nccl"]["library"]')" \
+    "$T/lib/libnccl.so.2"
+rm "$T/lib/libnccl.so.2"
+FAKE=fine LD_LIBRARY_PATH=$T/lib PATH=$T/empty "$probe" --only nccl >"$T/out"
+ok "nowhere: no fault" [ "$(get 'p["nccl"]["fault"]')" = False ]
+
+"$probe" --only gpus >"$T/out" 2>"$T/err"
+is "a part that is none: 64" "$? $(wc -l <"$T/err")" '64 1'
+"$probe" --timeout 0 >"$T/out" 2>"$T/err"
+is "no time at all: 64" $? 64
+"$probe" gpu >"$T/out" 2>"$T/err"
+is "a word: 64" $? 64
+"$probe" >/dev/full 2>"$T/err"
+is "a full disk: 202" $? 202
