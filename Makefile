@@ -48,15 +48,19 @@ static_libs = -larchive -lzstd -llzma \
     $(shell $(PKG_CONFIG) --libs libuv-static jansson zlib libcrypto)
 shared_libs = $(shell $(PKG_CONFIG) --libs libuv jansson zlib libcrypto) \
     -larchive -lpthread -ldl
+fetch_libs = $(shell $(PKG_CONFIG) --libs libcurl jansson libcrypto)
 
 agent_main := src/agent/main.c
 agent_only := src/dataset/archive_static.c
-agent_src  := $(filter-out $(agent_main) $(agent_only) src/dataset/fetch.c, \
+agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c))
 ddp_main   := src/ddp/allreduce.c
 ddp_src    := $(filter-out $(ddp_main),$(wildcard src/ddp/*.c))
 probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c))
+fetch_main := src/fetch/main.c
+fetch_src  := $(filter-out $(fetch_main),$(wildcard src/fetch/*.c))
+fetch_obj  := $(fetch_src:%.c=$(O)/obj/%.o)
 agent_obj  := $(agent_src:%.c=$(O)/obj/%.o)
 ddp_obj    := $(ddp_src:%.c=$(O)/obj/%.o)
 unit_bin   := $(patsubst tests/unit/%.c,$(O)/tests/%, \
@@ -67,7 +71,7 @@ sim_obj    := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/sim/*.c))
 tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
 
 # A sanitizer build has no static program: its purpose is units and simulation.
-programs := $(if $(SAN),,$(O)/agent) $(O)/agent-probe
+programs := $(if $(SAN),,$(O)/agent) $(O)/agent-fetch $(O)/agent-probe
 libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
 examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
 
@@ -95,6 +99,15 @@ $(O)/agent-probe: $(probe_obj)
 	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(shell $(PKG_CONFIG) --libs jansson) -ldl $(LDLIBS)
 
+# A program of its own: dynamic, with libcurl, for where images are built.
+$(O)/libfetch.a: $(fetch_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+$(O)/agent-fetch: $(fetch_main:%.c=$(O)/obj/%.o) $(O)/libfetch.a $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	    $(fetch_libs) $(LDLIBS)
+
 # libddp: only ddp_* leaves it.
 $(O)/libddp.a: $(ddp_obj)
 	$(call say,AR,$@)
@@ -121,12 +134,12 @@ $(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 	    $(LDLIBS)
 
 # Tests: each test_<module>.c is a cmocka program that prints TAP.
-$(O)/tests/%: tests/unit/%.c $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
+$(O)/tests/%: tests/unit/%.c $(O)/libfetch.a $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
-	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libagent.a $(shared_libs) \
-	    -lcmocka -lm
+	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libfetch.a $(O)/libagent.a \
+	    $(shared_libs) -lcmocka -lm
 # Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
 # with `make fuzz-<name>`.
 $(O)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libagent.a
@@ -164,12 +177,15 @@ $(O)/sim: $(sim_obj) $(O)/libagent.a
 	    $(shared_libs)
 
 # The manual page and completions are readings of the options table.
-docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/completions/agent.bash \
+docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/man/agent-fetch.1 $(O)/completions/agent.bash \
     $(O)/completions/_agent)
 docs-built: $(docs)
 $(O)/man/agent.1: $(O)/agent
 	@mkdir -p $(@D)
 	$(Q)$(O)/agent --help=man >$@.tmp && mv $@.tmp $@
+$(O)/man/agent-fetch.1: $(O)/agent-fetch
+	@mkdir -p $(@D)
+	$(Q)$(O)/agent-fetch --help=man >$@.tmp && mv $@.tmp $@
 $(O)/completions/agent.bash: $(O)/agent
 	@mkdir -p $(@D)
 	$(Q)$(O)/agent --help=bash >$@.tmp && mv $@.tmp $@
@@ -257,6 +273,9 @@ install: all
 	    $(call dest,$(datadir)/zsh/site-functions)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-probe $(call dest,$(bindir)/agent-probe)
+	$(Q)$(INSTALL_PROGRAM) $(O)/agent-fetch $(call dest,$(bindir)/agent-fetch)
+	$(Q)$(INSTALL_DATA) $(O)/man/agent-fetch.1 \
+	    $(call dest,$(mandir)/man1/agent-fetch.1)
 	$(Q)$(INSTALL_DATA) include/ddp.h $(call dest,$(includedir)/ddp.h)
 	$(Q)$(INSTALL_DATA) $(O)/libddp.a $(call dest,$(libdir)/libddp.a)
 	$(Q)$(INSTALL_PROGRAM) $(O)/libddp.so.1 $(call dest,$(libdir)/libddp.so.1)
@@ -271,7 +290,10 @@ install: all
 install-strip:
 	$(Q)$(MAKE) --no-print-directory install INSTALL_PROGRAM='$(INSTALL) -s'
 uninstall:
-	rm -f $(call dest,$(bindir)/agent) $(call dest,$(bindir)/agent-probe) $(call dest,$(includedir)/ddp.h) \
+	rm -f $(call dest,$(bindir)/agent) $(call dest,$(bindir)/agent-fetch) \
+	    $(call dest,$(bindir)/agent-probe) \
+	    $(call dest,$(mandir)/man1/agent-fetch.1) \
+	    $(call dest,$(includedir)/ddp.h) \
 	    $(call dest,$(libdir)/libddp.a) $(call dest,$(libdir)/libddp.so.1) \
 	    $(call dest,$(libdir)/libddp.so) \
 	    $(call dest,$(libdir)/pkgconfig/ddp.pc) \
@@ -286,5 +308,6 @@ distclean: clean
 
 -include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
     $(agent_only:%.c=$(O)/obj/%.d) $(probe_obj:.o=.d) \
+    $(fetch_obj:.o=.d) $(fetch_main:%.c=$(O)/obj/%.d) \
     $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
     $(fuzz_bin:=.d)

@@ -113,6 +113,7 @@ is "an option of later is 64" "$rc" 64
 has "and says so" "$T/err" 'not in this version'
 run
 is "no command is 64" "$rc" 64
-run fetch x
-is "a tool that is missing is 127" "$rc" 127
+cp "$agent" "$T/agent" # Alone in its folder, and no tool in PATH.
+PATH=/usr/bin:/bin timeout 60 "$T/agent" fetch x 2>"$T/err"
+is "a tool that is missing is 127" $? 127
 has "and says what is missing" "$T/err" 'agent-fetch'
