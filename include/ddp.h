@@ -64,7 +64,8 @@
  * called while another thread is inside a call. A child after fork must not
  * use its parent's communicator. No signal handler is installed, SIGPIPE is
  * never raised, and no thread is left running between calls (a look-up of
- * MASTER_ADDR that outlives the deadline may end a little later).
+ * MASTER_ADDR that outlives the deadline may end a little later; a reducer has
+ * a thread of its own, which takes no signals).
  *
  * VERSIONS. Numbers in this file never change their meaning under the same
  * soname (libddp.so.1); additions keep old programs working. */
@@ -93,7 +94,9 @@ enum ddp_code {
     DDP_ETIMEDOUT = -5, /* The deadline passed. */
     DDP_EPEER = -6,     /* Another rank died, left or failed. */
     DDP_EMISMATCH = -7, /* Ranks disagree: world size, call, count, ... */
-    DDP_EABORTED = -8   /* ddp_abort was called, here or on another rank. */
+    DDP_EABORTED = -8,  /* ddp_abort was called, here or on another rank. */
+    DDP_EUNUSED = -9    /* A reducer's parameter was not ready, here or on
+                         * another rank: the text has its index. */
 };
 
 /* Element types; numbered as NCCL's ncclDataType_t. */
@@ -197,6 +200,63 @@ DDP_API int ddp_abort(struct ddp_comm *c);
 /* Leave the job and release everything. NULL is ignored. Ranks that still
  * expect calls from this one get DDP_EPEER. */
 DDP_API void ddp_free(struct ddp_comm *c);
+
+/* --- A reducer: gradients averaged while the backward pass goes on --------
+ *
+ * For each step, in the backward pass, call ddp_reducer_ready for each
+ * parameter as soon as its gradient is final, in any order; then
+ * ddp_reducer_wait, after which all gradients are the averages over the
+ * ranks, bit for bit the same on all. A thread of the reducer's own reduces
+ * them in buckets meanwhile, from the last parameter to the first.
+ *
+ * From a step's first ddp_reducer_ready until ddp_reducer_wait has returned
+ * the communicator is the reducer's (other calls get DDP_EINVAL or break it),
+ * gradients that are ready are not to be touched, and all ranks use the same
+ * reducer. One thread at a time calls a reducer; ddp_abort may be called. */
+struct ddp_reducer;
+
+struct ddp_param {
+    void *grad;         /* `count` elements; the same place in each step. */
+    size_t count;
+    enum ddp_type type; /* DDP_F16, DDP_BF16, DDP_F32, DDP_F64. */
+    int reserved;       /* 0. */
+};
+
+/* All may stay 0. Set `size` to sizeof(struct ddp_reducer_options). */
+struct ddp_reducer_options {
+    size_t size;
+    double bucket_mib;       /* A bucket is closed from here on; 0: 25. */
+    double first_bucket_mib; /* The first one, small so that the ranks start
+                              * early; 0: 1, at most bucket_mib. */
+    enum ddp_type wire;      /* DDP_F16 or DDP_BF16: gradients of DDP_F32
+                              * travel as these; 0: as they are. */
+    int sum;                 /* 1: sums, not averages. */
+};
+
+/* Made by all ranks, for gradients that agree in number, counts and types
+ * (else DDP_EMISMATCH). `params` is copied; n may be 0. *ret is set on success
+ * only; end it with ddp_reducer_free, before ddp_free. */
+DDP_API int ddp_reducer_new(struct ddp_reducer **ret, struct ddp_comm *c,
+                            const struct ddp_param *params, size_t n,
+                            const struct ddp_reducer_options *opt,
+                            struct ddp_error *err);
+
+/* The gradient of `param` is final. Returns at once. */
+DDP_API int ddp_reducer_ready(struct ddp_reducer *r, size_t param,
+                              struct ddp_error *err);
+
+/* Wait for the averages. A parameter that was not ready is DDP_EUNUSED, on
+ * all ranks; one that the step does not use needs a gradient of zeros. */
+DDP_API int ddp_reducer_wait(struct ddp_reducer *r, struct ddp_error *err);
+
+/* on = 1: from now on ddp_reducer_ready and ddp_reducer_wait send nothing, so
+ * that gradients add up here over several steps; 0: they do again. Between
+ * two steps only. */
+DDP_API int ddp_reducer_no_sync(struct ddp_reducer *r, int on,
+                                struct ddp_error *err);
+
+/* NULL is ignored. In the midst of a step it aborts the communicator. */
+DDP_API void ddp_reducer_free(struct ddp_reducer *r);
 
 #ifdef __cplusplus
 }

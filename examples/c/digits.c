@@ -3,11 +3,11 @@
  *   agent --nproc 4 -- digits --data DIR --checkpoint FILE
  *
  * Each rank reads its own shard of the images. A batch is the same set of
- * images for any number of ranks: each takes those of its shard, and the
- * gradients are averaged by one all-reduce, so that N ranks compute what one
- * process does, up to rounding. Rank 0 keeps a checkpoint, from which all go
- * on after a restart. Exit status: 1 a collective failed, 2 bad data or
- * checkpoint, 64 usage. */
+ * images for any number of ranks: each takes those of its shard, and a reducer
+ * adds the gradients while the backward pass of the last image goes on, so
+ * that N ranks compute what one process does, up to rounding. Rank 0 keeps a
+ * checkpoint, from which all go on after a restart. Exit status: 1 a
+ * collective failed, 2 bad data or checkpoint, 64 usage. */
 #include "ddp.h"
 #include "digits_data.h"
 #include "digits_model.h"
@@ -35,6 +35,8 @@ struct options {
 struct training {
     struct options opt;
     struct ddp_comm *comm;
+    struct ddp_reducer *reducer;
+    int rc; /* Of ddp_reducer_ready. */
     uint32_t rank, size;
     struct digits train, test;
     struct model model;
@@ -149,31 +151,54 @@ static void shuffle(struct training *t, uint32_t epoch)
     }
 }
 
+/* A part of the gradients is complete on this rank. */
+static void part_done(void *ctx, enum model_part part)
+{
+    struct training *t = ctx;
+
+    if (!t->rc)
+        t->rc = ddp_reducer_ready(t->reducer, part, &t->err);
+}
+
 /* Learn from images order[from..to), of which this rank has a share. */
 static int learn_batch(struct training *t, uint32_t from, uint32_t to,
                        double *loss)
 {
     struct model *m = &t->model;
-    float weight = (float)t->size / (float)(to - from);
+    uint32_t n_mine = 0;
 
     memset(m->grad, 0, m->n * sizeof *m->grad);
+    for (uint32_t i = from; i < to; i++)
+        n_mine += t->order[i] % t->size == t->rank;
+    for (unsigned part = N_PARTS; part-- > 0 && n_mine == 0;)
+        part_done(t, part); /* All zeros. */
     for (uint32_t i = from; i < to; i++) {
         uint32_t mine = t->order[i] / t->size;
 
         if (t->order[i] % t->size == t->rank)
             *loss += model_learn(
                 m, t->train.images + (size_t)mine * t->train.pixels,
-                t->train.labels[mine]);
+                t->train.labels[mine], --n_mine == 0 ? part_done : NULL, t);
     }
-    /* Ranks have unequal shares: the sum of all gradients over the batch's
-     * size is the average over the ranks of sum * ranks / size. */
-    for (size_t i = 0; i < m->n; i++)
-        m->grad[i] *= weight;
-    if (ddp_all_reduce(t->comm, m->grad, m->grad, m->n, DDP_F32, DDP_AVG, NULL,
-                       &t->err))
+    if (t->rc || ddp_reducer_wait(t->reducer, &t->err))
         return fail_ddp(&t->err);
-    model_step(m, t->opt.rate);
+    model_step(m, t->opt.rate / (float)(to - from));
     return 0;
+}
+
+/* Ranks have unequal shares of a batch, so the gradients are added up. */
+static int make_reducer(struct training *t)
+{
+    const struct ddp_reducer_options opt = {.size = sizeof opt, .sum = 1};
+    struct ddp_param params[N_PARTS] = {{.type = DDP_F32}};
+
+    for (unsigned part = 0; part < N_PARTS; part++) {
+        params[part].grad = model_gradient(&t->model, part,
+                                           &params[part].count);
+        params[part].type = DDP_F32;
+    }
+    return ddp_reducer_new(&t->reducer, t->comm, params, N_PARTS, &opt,
+                           &t->err) ? fail_ddp(&t->err) : 0;
 }
 
 /* Loss and accuracy over all ranks; rank 0 prints and keeps a checkpoint. */
@@ -281,7 +306,9 @@ static int run(struct training *t)
     t->order = calloc(t->train.n_all, sizeof *t->order);
     if (!t->order || model_new(&t->model, t->train.pixels, t->opt.seed))
         return fail_data(t, "out of memory");
-    rc = resume(t);
+    rc = make_reducer(t);
+    if (!rc)
+        rc = resume(t);
     if (!rc)
         rc = train(t);
     return rc ? rc : compare(t);
@@ -299,6 +326,7 @@ int main(int argc, char **argv)
     t.rank = (uint32_t)ddp_rank(t.comm);
     t.size = (uint32_t)ddp_size(t.comm);
     rc = run(&t);
+    ddp_reducer_free(t.reducer);
     digits_free(&t.train);
     digits_free(&t.test);
     model_free(&t.model);

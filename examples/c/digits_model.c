@@ -41,6 +41,15 @@ static size_t bias2(const struct model *m)
     return weight2(m) + OUT * HIDDEN;
 }
 
+float *model_gradient(const struct model *m, enum model_part part, size_t *ret)
+{
+    const size_t starts[N_PARTS + 1] = {0, bias1(m), weight2(m), bias2(m),
+                                        m->n};
+
+    *ret = starts[part + 1] - starts[part];
+    return m->grad + starts[part];
+}
+
 /* Weights uniform in +-sqrt(6 / inputs), biases 0. */
 static void randomise(float *w, size_t n, uint32_t inputs, uint64_t *state)
 {
@@ -99,7 +108,8 @@ static void forward(const struct model *m, const uint8_t *image,
         out[k] /= sum;
 }
 
-double model_learn(struct model *m, const uint8_t *image, unsigned label)
+double model_learn(struct model *m, const uint8_t *image, unsigned label,
+                   void (*done)(void *ctx, enum model_part part), void *ctx)
 {
     float hidden[HIDDEN], out[OUT], error[HIDDEN] = {0};
     double p;
@@ -117,6 +127,10 @@ double model_learn(struct model *m, const uint8_t *image, unsigned label)
         }
         m->grad[bias2(m) + k] += d;
     }
+    if (done) {
+        done(ctx, PART_OUTPUT_BIASES);
+        done(ctx, PART_OUTPUT_WEIGHTS);
+    }
     for (unsigned h = 0; h < HIDDEN; h++) {
         float *g = m->grad + (size_t)h * m->pixels;
 
@@ -125,6 +139,10 @@ double model_learn(struct model *m, const uint8_t *image, unsigned label)
         for (uint32_t i = 0; i < m->pixels; i++)
             g[i] += error[h] * ((float)image[i] / 255.0f);
         m->grad[bias1(m) + h] += error[h];
+    }
+    if (done) {
+        done(ctx, PART_HIDDEN_BIASES);
+        done(ctx, PART_HIDDEN_WEIGHTS);
     }
     return -log(p);
 }

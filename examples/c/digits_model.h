@@ -7,11 +7,19 @@
 
 #define DIGITS_HIDDEN 32
 
-/* All parameters lie in one array, so that one all-reduce does for all. */
+/* The parameters, in the order of a forward pass. */
+enum model_part {
+    PART_HIDDEN_WEIGHTS,
+    PART_HIDDEN_BIASES,
+    PART_OUTPUT_WEIGHTS,
+    PART_OUTPUT_BIASES,
+    N_PARTS
+};
+
 struct model {
     uint32_t pixels;
     size_t n;     /* Parameters. */
-    float *param; /* Hidden weights and biases, output weights and biases. */
+    float *param; /* All parts, one after the other. */
     float *grad;  /* Alike: sums over the images of model_learn. */
 };
 
@@ -19,8 +27,13 @@ struct model {
 int model_new(struct model *m, uint32_t pixels, uint64_t seed);
 void model_free(struct model *m);
 
-/* Add an image's gradient to m->grad; returns its loss. */
-double model_learn(struct model *m, const uint8_t *image, unsigned label);
+/* Where a part's gradients are, and how many. */
+float *model_gradient(const struct model *m, enum model_part part, size_t *ret);
+
+/* Add an image's gradient to m->grad; returns its loss. `done`, if any, is
+ * called as soon as a part of m->grad has it. */
+double model_learn(struct model *m, const uint8_t *image, unsigned label,
+                   void (*done)(void *ctx, enum model_part part), void *ctx);
 
 /* The digit that the model sees. */
 unsigned model_classify(const struct model *m, const uint8_t *image);

@@ -98,6 +98,17 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
     return c;
 }
 
+void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e)
+{
+    struct ddp_frame f;
+
+    if (c->broken.code)
+        return;
+    c->broken = *e;
+    ddp_fault_put(e, &f);
+    ddp_links_end(&c->links, &f);
+}
+
 void ddp_comm_free(struct ddp_comm *c)
 {
     const struct ddp_frame bye = {.kind = DDP_BYE};

@@ -58,6 +58,10 @@ void ddp_comm_free(struct ddp_comm *c);
 int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
                  struct ddp_error *err);
 
+/* Break the communicator with *e, which the other ranks are told. No thread
+ * is in a call. */
+void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e);
+
 /* Say a last word to both neighbours and close the ring. */
 void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last);
 

@@ -41,7 +41,7 @@ int ddp_fault_take(struct ddp_error *e, int own_rank,
     const char *verb = f->kind == DDP_REFUSE ? "refuses" : "reports";
 
     /* A code of a later version is some failure of a peer to this one. */
-    if (code >= 0 || code < DDP_EABORTED)
+    if (code >= 0 || code < DDP_EUNUSED)
         code = DDP_EPEER;
     return ddp_fault(e, code, own_rank, (int)f->peer, "rank %u %s: %s",
                      (unsigned)f->rank, verb, f->text);

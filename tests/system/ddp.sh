@@ -215,20 +215,24 @@ pc()
 }
 is "ddp.pc has the version" "$(pc --modversion)" \
     "$(sed -n 's/^VERSION := //p' "$top/Makefile")"
-sed -n '/^```c$/,/^```$/p' "$top/docs/ddp.md" | sed '1d;$d' >"$T/mean.c"
+sed -n '/^```c$/,/^```$/p' "$top/docs/ddp.md" | sed '1d;$d' >"$T/line.c"
+ok "the program of docs/ddp.md has at most 40 lines" \
+    test "$(grep -c . "$T/line.c")" -le 40
 # shellcheck disable=SC2046
 ok "the program of docs/ddp.md compiles" ${CC:-cc} -Wall -Wextra -Werror \
-    -o "$T/mean" "$T/mean.c" $(pc --cflags --libs)
+    -o "$T/line" "$T/line.c" $(pc --cflags --libs)
 # shellcheck disable=SC2046
-ok "and with libddp.a" ${CC:-cc} -static -o "$T/mean.static" "$T/mean.c" \
+ok "and with libddp.a" ${CC:-cc} -static -o "$T/line.static" "$T/line.c" \
     $(pc --static --cflags --libs)
 export LD_LIBRARY_PATH=$inst/usr/local/lib
-start 4 "$T/mean"
+start 4 "$T/line"
 ok "and runs" ended 0 20 0 1 2 3
-is "with the right result" "$(cat "$T/out.0")" "4 ranks agree on 2.500"
-start 3 "$T/mean.static"
+is "with the right result" "$(cat "$T/out.0")" \
+    "4 ranks agree on 2.00 x + 1.00"
+start 3 "$T/line.static"
 ok "and runs, static" ended 0 20 0 1 2
-is "with the right result, static" "$(cat "$T/out.0")" "3 ranks agree on 2.000"
+is "with the right result, static" "$(cat "$T/out.0")" \
+    "3 ranks agree on 2.00 x + 1.00"
 
 cat >"$T/cxx.cc" <<'END'
 #include <ddp.h>
@@ -271,19 +275,21 @@ other()
     rm -f "$T"/out.*
     for r in 3 2 1 0; do
         env -u MASTER_ADDR -u MASTER_PORT "$1_$2=$r" "$1_$3=$r" "${@:4}" \
-            "$T/mean" >"$T/out.$r" 2>&1 </dev/null &
+            "$T/line" >"$T/out.$r" 2>&1 </dev/null &
         pids[r]=$!
     done
 }
 other OMPI_COMM_WORLD RANK LOCAL_RANK OMPI_COMM_WORLD_SIZE=4 \
     OMPI_COMM_WORLD_LOCAL_SIZE=4 PMIX_NAMESPACE=test-$$
 ok "mpirun's variables are enough" ended 0 20 0 1 2 3
-is "for the right result" "$(cat "$T/out.0")" "4 ranks agree on 2.500"
+is "for the right result" "$(cat "$T/out.0")" \
+    "4 ranks agree on 2.00 x + 1.00"
 other SLURM PROCID LOCALID SLURM_STEP_NUM_TASKS=4 SLURM_NODEID=0 \
     SLURM_STEP_TASKS_PER_NODE=4 SLURM_STEP_NODELIST=none-such \
     SLURM_JOB_ID=$$ SLURM_STEP_ID=0
 ok "srun's variables are enough" ended 0 20 0 1 2 3
-is "for the right result, too" "$(cat "$T/out.0")" "4 ranks agree on 2.500"
+is "for the right result, too" "$(cat "$T/out.0")" \
+    "4 ranks agree on 2.00 x + 1.00"
 unset LD_LIBRARY_PATH
 
 # --- the example

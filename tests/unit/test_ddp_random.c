@@ -1,44 +1,17 @@
 /* Random calls of libddp against a serial reference: types, ops, calls,
  * counts, roots, in place or not, for 1 to 17 ranks, as threads. What each
  * rank does is a function of the world size's seed; threads only record. */
-#include "ddp.h"
 #include "ddp/reduce.h"
 
-#include <netinet/in.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include "ddp_fixture.h"
 
-#include <cmocka.h>
-
-#define MAX_RANKS 17
 #define CALLS 40
 #define MOST 70000 /* Elements of a rank; fewer with many ranks. */
 
-struct world {
-    unsigned n;
-    int port;
-    char id[40];
-    /* Of each call, a hash of rank 0's result: all have that of all_reduce. */
-    uint64_t hashes[MAX_RANKS][CALLS];
-};
-
-struct rank {
-    pthread_t thread;
-    struct world *w;
-    int rank;
-    struct ddp_comm *c;
-    struct ddp_error err;
-    char wrong[160]; /* Empty: all was right. */
+/* A rank's buffers, and of each call a hash of its result. */
+struct work {
     uint8_t *send, *recv, *want;
+    uint64_t hashes[CALLS];
 };
 
 struct call {
@@ -47,12 +20,6 @@ struct call {
     size_t count, width;
     bool in_place, is_real; /* Real numbers, not small whole ones. */
 };
-
-static uint64_t next_random(uint64_t *s)
-{
-    *s = *s * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-    return *s >> 33;
-}
 
 static struct call draw(uint64_t *s, unsigned n)
 {
@@ -132,17 +99,18 @@ static void fill(const struct rank *r, uint8_t *buf, const struct call *k,
         store(buf, i, k->type, value(k, r->rank, i));
 }
 
-static bool is_near(const struct rank *r, const struct call *k)
+static bool is_near(const struct rank *r, const struct work *w,
+                    const struct call *k)
 {
     for (size_t i = 0; i < k->count; i++) {
-        double want = reduced(k, r->w->n, i), got;
+        double want = reduced(k, r->job->n, i), got;
         float f;
 
         if (k->type == DDP_F32) {
-            memcpy(&f, r->recv + i * 4, 4);
+            memcpy(&f, w->recv + i * 4, 4);
             got = (double)f;
         } else {
-            memcpy(&got, r->recv + i * 8, 8);
+            memcpy(&got, w->recv + i * 8, 8);
         }
         if (!(got - want < 1e-3 && want - got < 1e-3))
             return false;
@@ -151,29 +119,31 @@ static bool is_near(const struct rank *r, const struct call *k)
 }
 
 /* The expected result; its length in elements. */
-static size_t expect(const struct rank *r, const struct call *k)
+static size_t expect(const struct rank *r, struct work *w,
+                     const struct call *k)
 {
-    unsigned n = r->w->n;
+    unsigned n = r->job->n;
     size_t first = k->what == 1 ? (size_t)r->rank * k->count : 0;
 
     if (k->what == 2) {
         for (size_t i = 0; i < n * k->count; i++)
-            store(r->want, i, k->type,
+            store(w->want, i, k->type,
                   value(k, (int)(i / k->count), i % k->count));
         return n * k->count;
     }
     for (size_t i = 0; i < k->count; i++)
-        store(r->want, i, k->type, k->what == 3 ? value(k, k->root, i)
+        store(w->want, i, k->type, k->what == 3 ? value(k, k->root, i)
                                    : reduced(k, n, first + i));
     return k->count;
 }
 
 /* Make the call; *ret is where its result is. */
-static int make_call(struct rank *r, const struct call *k, uint8_t **ret)
+static int make_call(struct rank *r, struct work *w, const struct call *k,
+                     uint8_t **ret)
 {
     size_t mine = (size_t)r->rank * k->count * k->width;
     enum ddp_type type = (enum ddp_type)k->type;
-    uint8_t *send = r->send, *recv = r->recv;
+    uint8_t *send = w->send, *recv = w->recv;
 
     if (k->in_place && k->what == 1)
         recv = send + mine;
@@ -182,7 +152,7 @@ static int make_call(struct rank *r, const struct call *k, uint8_t **ret)
     if (k->in_place && k->what == 0)
         send = recv;
     fill(r, k->what == 3 ? recv : send, k,
-         k->count * (k->what == 1 ? r->w->n : 1));
+         k->count * (k->what == 1 ? r->job->n : 1));
     *ret = recv;
     switch (k->what) {
     case 0:
@@ -210,98 +180,63 @@ static uint64_t hash(const uint8_t *at, size_t n)
     return h;
 }
 
-static void one_call(struct rank *r, unsigned at, uint64_t *seed)
+static void one_call(struct rank *r, struct work *w, unsigned at,
+                     uint64_t *seed)
 {
-    struct call k = draw(seed, r->w->n);
+    struct call k = draw(seed, r->job->n);
     uint8_t *result;
     size_t len;
 
-    if (make_call(r, &k, &result)) {
-        (void)snprintf(r->wrong, sizeof r->wrong, "%.140s", r->err.text);
+    if (make_call(r, w, &k, &result)) {
+        rank_wrong(r, "call %u: %.180s", at, r->err.text);
         return;
     }
     if (k.what == 4)
         return;
     if (k.what == 0)
-        r->w->hashes[r->rank][at] = hash(result, k.count * k.width);
-    len = expect(r, &k);
-    if (k.is_real ? !is_near(r, &k)
-                  : len && memcmp(result, r->want, len * k.width))
-        (void)snprintf(r->wrong, sizeof r->wrong, "call %u: what %d, %zu x "
-                       "%s, %s, root %d, in place %d", at, k.what, k.count,
-                       ddp_type_name((unsigned)k.type),
-                       ddp_op_name((unsigned)k.op), k.root, k.in_place);
+        w->hashes[at] = hash(result, k.count * k.width);
+    len = expect(r, w, &k);
+    if (k.is_real ? !is_near(r, w, &k)
+                  : len && memcmp(result, w->want, len * k.width))
+        rank_wrong(r, "call %u: what %d, %zu x %s, %s, root %d, in place %d",
+                   at, k.what, k.count, ddp_type_name((unsigned)k.type),
+                   ddp_op_name((unsigned)k.op), k.root, k.in_place);
 }
 
-static void *rank_main(void *arg)
+static void run_rank(struct rank *r)
 {
-    struct rank *r = arg;
-    const struct ddp_options opt = {
-        .size = sizeof opt, .timeout_ms = 120000, .rank = r->rank,
-        .world_size = (int)r->w->n, .master_addr = "127.0.0.1",
-        .master_port = r->w->port, .job_id = r->w->id};
+    struct work *w = (struct work *)(uintptr_t)r->job->arg + r->rank;
     size_t bytes = (size_t)MOST * 8 * 5;
-    uint64_t seed = 1000 + r->w->n;
+    uint64_t seed = 1000 + r->job->n;
 
-    r->send = calloc(1, bytes);
-    r->recv = calloc(1, bytes);
-    r->want = calloc(1, bytes);
-    if (!r->send || !r->recv || !r->want)
-        (void)snprintf(r->wrong, sizeof r->wrong, "out of memory");
-    else if (ddp_init(&r->c, &opt, &r->err))
-        (void)snprintf(r->wrong, sizeof r->wrong, "%.140s", r->err.text);
+    w->send = calloc(1, bytes);
+    w->recv = calloc(1, bytes);
+    w->want = calloc(1, bytes);
+    if (!w->send || !w->recv || !w->want)
+        rank_wrong(r, "out of memory");
     for (unsigned i = 0; i < CALLS && !*r->wrong; i++)
-        one_call(r, i, &seed);
-    ddp_free(r->c);
-    free(r->send);
-    free(r->recv);
-    free(r->want);
-    return NULL;
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
+        one_call(r, w, i, &seed);
+    free(w->send);
+    free(w->recv);
+    free(w->want);
 }
 
 static void run_world(unsigned n)
 {
-    static struct rank ranks[MAX_RANKS];
-    static struct world w;
+    static struct job j;
+    static struct work works[FIXTURE_RANKS];
 
-    memset(&w, 0, sizeof w);
-    memset(ranks, 0, sizeof ranks);
-    w.n = n;
-    w.port = free_port();
-    (void)snprintf(w.id, sizeof w.id, "random-%ld-%u", (long)getpid(), n);
-    for (unsigned i = n; i-- > 0;) {
-        ranks[i].w = &w;
-        ranks[i].rank = (int)i;
-        assert_int_equal(pthread_create(&ranks[i].thread, NULL, rank_main,
-                                        &ranks[i]), 0);
-    }
+    memset(works, 0, sizeof works);
+    job_run(&j, n, run_rank, works);
     for (unsigned i = 0; i < n; i++)
-        (void)pthread_join(ranks[i].thread, NULL);
-    for (unsigned i = 0; i < n; i++) {
-        if (*ranks[i].wrong)
-            fail_msg("%u ranks, rank %u: %s", n, i, ranks[i].wrong);
-        if (memcmp(w.hashes[i], w.hashes[0], sizeof w.hashes[0]))
+        if (memcmp(works[i].hashes, works[0].hashes, sizeof works[0].hashes))
             fail_msg("%u ranks: rank %u has other bits than rank 0", n, i);
-    }
 }
 
 static void test_random_calls(void **state)
 {
     (void)state;
-    for (unsigned n = 1; n <= MAX_RANKS; n++)
+    for (unsigned n = 1; n <= FIXTURE_RANKS; n++)
         run_world(n);
 }
 
