@@ -35,17 +35,6 @@ static void on_timer(uv_timer_t *t)
     loop_after(l);
 }
 
-static void say_write_errors(struct loop *l)
-{
-    int why = 0;
-
-    if (l->lost_said || out_lost(l->stdout_q, &why) == 0)
-        return;
-    l->lost_said = true;
-    log_warning("stdout: %s; the workers' output is lost from here on, "
-                "they run on", strerror(why));
-}
-
 void loop_after(struct loop *l)
 {
     uint64_t at, now;
@@ -132,7 +121,7 @@ static void on_room(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     loop_room(l);
-    say_write_errors(l);
+    loop_say_missing(l);
     loop_after(l);
 }
 
@@ -287,32 +276,6 @@ static int open_network(struct loop *l, struct err *e)
     return r;
 }
 
-static void sink(void *ctx, const char *line, size_t len)
-{
-    struct loop *l = ctx;
-
-    if (out_room(l->stderr_q) >= len)
-        out_put(l->stderr_q, line, len);
-}
-
-static int open_outputs(struct loop *l, struct err *e)
-{
-    struct stat a, b;
-    int r = out_new(&l->stdout_q, STDOUT_FILENO, l->room_fd, e);
-
-    if (r != 0)
-        return r;
-    /* One file, one queue: lines of both never tear. */
-    if (fstat(1, &a) == 0 && fstat(2, &b) == 0 && a.st_dev == b.st_dev &&
-        a.st_ino == b.st_ino)
-        l->stderr_q = l->stdout_q;
-    else
-        r = out_new(&l->stderr_q, STDERR_FILENO, l->room_fd, e);
-    if (r == 0)
-        log_set_sink(sink, l);
-    return r;
-}
-
 static void watch(struct loop *l, uv_poll_t *poll, int fd, uv_poll_cb cb)
 {
     (void)uv_poll_init(&l->uv, poll, fd);
@@ -352,7 +315,7 @@ static int loop_open(struct loop *l, struct err *e)
     pod_init(&l->pod, &cfg, &out, loop_now());
     l->said_rank = cfg.node_rank;
     log_setup_rank((int)cfg.node_rank);
-    r = open_outputs(l, e);
+    r = loop_logs_new(l, e);
     if (r == 0)
         r = loop_stage_new(l, e);
     if (r == 0)

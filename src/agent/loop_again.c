@@ -95,8 +95,8 @@ static void sweep_worker(struct loop *l, uint32_t worker)
         if (l->workers[i].pid > 0)
             groups[q.n_groups++] = l->workers[i].pid;
     left = proc_signal_left(&q, w->sweep_signo, &l->stuck_pid);
-    stream_drain(&w->out);
-    stream_drain(&w->err);
+    stream_drain(&w->out, false);
+    stream_drain(&w->err, false);
     pod_worker_swept(&l->pod, loop_now(), worker, left);
 }
 

@@ -8,9 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #define TERMINATION_LOG "/dev/termination-log"
@@ -38,8 +36,9 @@ static void write_termination_log(const struct options *o, const char *text)
 }
 
 /* The verdict of a failure is shown whatever -q says. */
-static void say_verdict(struct loop *l, char *text, bool failed)
+static void say_verdict(struct loop *l, char *text)
 {
+    bool failed = l->pod.exit_code != 0;
     char *line = text, *end;
 
     if (failed && !log_shows(LOG_INFO))
@@ -55,16 +54,6 @@ static void say_verdict(struct loop *l, char *text, bool failed)
     }
 }
 
-static void say_lost(struct out *o, const char *what)
-{
-    int why;
-    uint64_t lost = out_lost(o, &why);
-
-    if (lost > 0)
-        log_warning("%s: %s; %llu bytes were lost", what, strerror(why),
-                    (unsigned long long)lost);
-}
-
 static void say_stuck(const struct loop *l)
 {
     char wchan[64];
@@ -77,30 +66,11 @@ static void say_stuck(const struct loop *l)
               wchan[0] ? ", it waits in " : "", wchan);
 }
 
-/* A reader that stalls holds the end for the grace, or until another signal
- * to stop. */
-static void flush(struct loop *l)
-{
-    sigset_t stops;
-    int fd;
-
-    sigemptyset(&stops);
-    (void)sigaddset(&stops, SIGTERM);
-    (void)sigaddset(&stops, SIGINT);
-    (void)sigaddset(&stops, SIGHUP);
-    (void)sigaddset(&stops, SIGQUIT);
-    fd = signalfd(-1, &stops, SFD_CLOEXEC);
-    if (out_flush(l->stdout_q, l->plan->o->grace_ms, fd) &&
-        l->stdout_q != l->stderr_q)
-        (void)out_flush(l->stderr_q, l->plan->o->grace_ms, fd);
-}
-
 int loop_end(struct loop *l)
 {
     char text[VERDICT_MAX];
     struct verdict v;
     struct text t;
-    bool failed;
 
     guard_end(&l->guard_fd, l->guard_pid);
     for (uint32_t i = 0; l->workers && i < l->n_slots; i++) {
@@ -114,13 +84,9 @@ int loop_end(struct loop *l)
     pod_verdict(&l->pod, loop_now(), &v);
     v.n_reaped = l->n_reaped;
     v.map = &l->plan->o->exit_map;
-    failed = v.exit_code != 0;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
     write_termination_log(l->plan->o, text);
-    if (l->stdout_q != l->stderr_q)
-        say_lost(l->stdout_q, "stdout");
-    say_verdict(l, text, failed);
-    flush(l);
+    loop_logs_end(l, say_verdict, text);
     return verdict_code(&v);
 }

@@ -4,9 +4,11 @@
 
 #include "agent/contract.h"
 #include "agent/loop.h"
+#include "base/log.h"
 #include "dataset/stager.h"
 #include "rendezvous/peer.h"
 #include "supervise/child.h"
+#include "supervise/log_stats.h"
 #include "supervise/out.h"
 #include "supervise/relay.h"
 #include "supervise/tail.h"
@@ -15,7 +17,7 @@
 
 #define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
 #define LOOP_ERROR_PATH 160
-#define STREAM_READ_MAX (1u << 20) /* Bytes of one stream in one go. */
+#define STREAM_READ_MAX (256u << 10) /* Bytes of one stream in one go. */
 
 struct stream_watch { /* Freed when libuv has closed it. */
     uv_poll_t poll;
@@ -27,10 +29,13 @@ struct stream {
     struct stream_watch *watch; /* NULL: closed. */
     int fd;
     bool stalled; /* The output has no room; not read meanwhile. */
+    bool is_hidden; /* By --log-ranks. */
     struct out *out;
     struct tail *tail; /* Of stderr, else NULL. */
     struct relay relay;
-    char prefix[RELAY_PREFIX_MAX];
+    char base[RELAY_HEAD_MAX - 64]; /* Before a line, but for the time. */
+    uint64_t bar_due_ms; /* A progress bar's state is shown then; 0: none. */
+    struct log_stats stats; /* Lines: of earlier attempts. */
 };
 
 struct worker {
@@ -55,6 +60,17 @@ struct loop {
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
     struct out *stdout_q, *stderr_q; /* The same where the file is the same. */
+    uv_timer_t bar_timer;
+    bool has_colour[2];           /* stdout, stderr: a terminal. */
+    size_t line_room, want_room;  /* In a queue: to go on; to be woken. */
+    unsigned next_room;           /* Whose turn it is. */
+    uint64_t n_dropped, dropped_said; /* Lines of the workers. */
+    uint64_t lost_said[2];        /* Bytes of stdout, stderr. */
+    uint64_t say_missing_ms, say_step_ms; /* When it is said again. */
+    uint64_t n_own_lost;          /* agent's own lines, since the last one. */
+    bool is_ending;               /* The last words have room of their own. */
+    struct relay own_relay;       /* Writes agent's own lines as JSON. */
+    char own_line[6 * LOG_LINE_MAX + RELAY_HEAD_MAX + 64];
     struct pod pod;
     struct barrier barrier;
     struct bar_peer *bar_peers;
@@ -87,7 +103,6 @@ struct loop {
     bool is_init; /* PID 1. */
     pid_t guard_pid;
     int guard_fd;
-    bool lost_said;
 
     pid_t stage_pid;
     int stage_fd;
@@ -136,13 +151,29 @@ void loop_say_plan(const struct plan *p);
 
 /* loop_streams.c */
 void stream_open(struct stream *s, int fd);
-void stream_drain(struct stream *s);
+/* `is_dead`: its last words are read even where they cannot be shown. */
+void stream_drain(struct stream *s, bool is_dead);
 /* Write what is there as lines, and close. */
 void stream_close(struct stream *s);
 void loop_room(struct loop *l);
+
 struct stream_watch *watch_new(struct loop *l, int fd, uv_poll_cb cb,
                                struct stream *s);
 void watch_free(struct stream_watch *w);
+
+/* loop_logs.c */
+int loop_logs_new(struct loop *l, struct err *e);
+/* Before a worker starts; `buf` is the relay's. */
+void stream_begin(struct stream *s, const struct contract_in *in, char *buf);
+/* Put the time before the lines that follow, if that is asked for. */
+void stream_stamp(struct stream *s);
+/* Say what could not be written or was dropped; not too often. */
+void loop_say_missing(struct loop *l);
+void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
+                    struct log_stats *ret);
+/* Write out what is queued, say what is missing, and then the last words. */
+void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
+                   char *text);
 
 /* loop_stage.c */
 int loop_stage_new(struct loop *l, struct err *e);

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
+
+#define BAR_MS 1000 /* A progress bar gives a line at most so often. */
 
 static void on_watch_closed(uv_handle_t *h)
 {
@@ -36,81 +38,154 @@ void watch_free(struct stream_watch *w)
     uv_close((uv_handle_t *)&w->poll, on_watch_closed);
 }
 
-/* --log-timestamps: the time of the read stands for that of the line. */
-static void stamp(struct stream *s)
-{
-    struct timespec t;
-    struct tm tm;
-    char at[40];
-    int n;
+/* --- progress bars --- */
 
-    if (!s->loop->plan->o->log_timestamps)
+static void show_state(struct stream *s)
+{
+    struct loop *l = s->loop;
+    size_t n;
+
+    if (s->is_hidden || out_room(s->out, OUT_WORKERS) < l->line_room)
+        return; /* The final state will be shown, or counted as dropped. */
+    stream_stamp(s);
+    n = relay_take_state(&s->relay, l->scratch, l->line_room);
+    if (n > 0)
+        out_put(s->out, l->scratch, n);
+}
+
+static void on_bar_time(uv_timer_t *t)
+{
+    struct loop *l = t->data;
+    uint64_t now = loop_now(), next = UINT64_MAX;
+
+    for (unsigned i = 0; i < 2 * l->n_slots; i++) {
+        struct worker *w = &l->workers[i / 2];
+        struct stream *s = i % 2 ? &w->err : &w->out;
+
+        if (s->bar_due_ms && s->bar_due_ms <= now) {
+            s->bar_due_ms = 0;
+            stream_drain(s, false); /* May set the next time. */
+            show_state(s);
+        }
+        if (s->bar_due_ms && s->bar_due_ms < next)
+            next = s->bar_due_ms;
+    }
+    if (next != UINT64_MAX)
+        (void)uv_timer_start(t, on_bar_time, next > now ? next - now : 0, 0);
+}
+
+/* A state that waits to be shown needs a time. */
+static void watch_bar(struct stream *s)
+{
+    struct loop *l = s->loop;
+
+    if (s->bar_due_ms || !relay_has_state(&s->relay))
         return;
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    (void)gmtime_r(&t.tv_sec, &tm);
-    (void)strftime(at, sizeof at, "%Y-%m-%dT%H:%M:%S", &tm);
-    n = snprintf(s->relay.prefix, sizeof s->relay.prefix, "%s.%06ldZ %.200s",
-                 at, t.tv_nsec / 1000, s->prefix);
-    s->relay.prefix_len = n > 0 ? (size_t)n : 0;
+    s->bar_due_ms = loop_now() + BAR_MS;
+    if (!uv_is_active((uv_handle_t *)&l->bar_timer))
+        (void)uv_timer_start(&l->bar_timer, on_bar_time, BAR_MS, 0);
+}
+
+/* --- lines --- */
+
+static void drop_lines(struct stream *s, bool at_end)
+{
+    uint64_t n = relay_drop(&s->relay, at_end, &s->stats.dropped_bytes);
+
+    s->stats.dropped_lines += n;
+    s->loop->n_dropped += n;
+}
+
+static void hide_lines(struct stream *s, bool at_end)
+{
+    uint64_t bytes = 0;
+
+    s->stats.lines += relay_drop(&s->relay, at_end, &bytes);
 }
 
 /* Move finished lines on; false where the output has no room for them. */
 static bool move_lines(struct stream *s, bool at_end)
 {
-    size_t n;
+    struct loop *l = s->loop;
+    size_t n, room;
 
-    stamp(s);
+    s->stalled = false;
+    if (s->is_hidden) {
+        hide_lines(s, at_end);
+        return true;
+    }
+    stream_stamp(s);
     do {
-        if (out_room(s->out) < RELAY_OUT_MIN) {
+        char *to = out_space(s->out, &room);
+
+        if (room >= l->line_room) {
+            n = relay_take(&s->relay, to, room, at_end);
+            if (n > 0)
+                out_commit(s->out, n);
+        } else if (out_room(s->out, OUT_WORKERS) >= l->line_room) {
+            n = relay_take(&s->relay, l->scratch, l->line_room, at_end);
+            if (n > 0)
+                out_put(s->out, l->scratch, n);
+        } else if (l->plan->o->log_overflow == LOG_OVERFLOW_DROP) {
+            drop_lines(s, at_end);
+            n = 0;
+        } else {
             s->stalled = true;
-            out_want_room(s->out, RELAY_OUT_MIN);
+            out_want_room(s->out, l->want_room);
             return false;
         }
-        n = relay_take(&s->relay, s->loop->scratch, RELAY_OUT_MIN, at_end);
-        if (n > 0)
-            out_put(s->out, s->loop->scratch, n);
     } while (n > 0);
-    s->stalled = false;
+    watch_bar(s);
     return true;
 }
 
-void stream_drain(struct stream *s)
+/* Where the output has no room nothing is read, so that the worker waits. */
+void stream_drain(struct stream *s, bool is_dead)
 {
     size_t budget = STREAM_READ_MAX, room;
     ssize_t n;
 
-    while (s->watch && budget > 0 && move_lines(s, false)) {
+    while (s->watch && budget > 0 && (move_lines(s, false) || is_dead)) {
         char *at = relay_space(&s->relay, &room);
 
+        if (room == 0)
+            break; /* Of the dead: the tail may be read, as far as it fits. */
         n = read(s->fd, at, room);
         if (n > 0) {
             if (s->tail)
                 tail_put(s->tail, at, (size_t)n);
             relay_put(&s->relay, (size_t)n);
+            s->stats.bytes += (uint64_t)n;
             budget -= (size_t)n < budget ? (size_t)n : budget;
+            if ((size_t)n < room)
+                budget = 0; /* The pipe is empty. */
         } else if (n < 0 && errno == EINTR) {
             continue;
         } else if (n < 0 && errno == EAGAIN) {
-            return;
+            break;
         } else if (move_lines(s, true)) {
             stream_close(s);
             return;
+        } else {
+            break;
         }
     }
+    if (s->watch)
+        (void)move_lines(s, false);
     if (s->watch && s->stalled)
         (void)uv_poll_stop(&s->watch->poll);
+    if (s->loop->n_dropped != s->loop->dropped_said)
+        loop_say_missing(s->loop);
 }
 
 static void on_readable(uv_poll_t *poll, int status, int events)
 {
     struct stream_watch *w = (struct stream_watch *)poll;
-    struct loop *l = poll->data;
 
     (void)status;
     (void)events;
     if (w->stream)
-        stream_drain(w->stream);
-    (void)l;
+        stream_drain(w->stream, false);
 }
 
 void stream_open(struct stream *s, int fd)
@@ -122,31 +197,48 @@ void stream_open(struct stream *s, int fd)
         (void)close(fd); /* No memory: the worker will see EPIPE. */
 }
 
+/* What nobody will read any more. */
+static void count_unread(struct stream *s)
+{
+    int n = 0;
+
+    drop_lines(s, true);
+    if (ioctl(s->fd, FIONREAD, &n) == 0 && n > 0) {
+        s->stats.dropped_bytes += (uint64_t)n;
+        s->loop->n_dropped++; /* One at least. */
+    }
+}
+
 void stream_close(struct stream *s)
 {
     if (!s->watch)
         return;
     watch_free(s->watch);
     s->watch = NULL;
+    s->bar_due_ms = 0;
+    /* Where there is no room, the rest is lost rather than waited for: the
+     * deadline of the stop has passed by then. */
+    if (!move_lines(s, true))
+        count_unread(s);
     (void)close(s->fd);
-    /* Where there is no room, the last line is lost rather than waited for:
-     * the deadline of the stop has passed by then. */
-    (void)move_lines(s, true);
 }
 
+/* In turns, so that no rank takes all the room. */
 void loop_room(struct loop *l)
 {
-    uint64_t n;
+    unsigned n = 2 * l->n_slots, first = l->next_room++;
+    uint64_t ignored;
 
-    (void)!read(l->room_fd, &n, sizeof n);
-    for (unsigned i = 0; i < l->n_slots; i++)
-        for (int j = 0; j < 2; j++) {
-            struct stream *s = j ? &l->workers[i].err : &l->workers[i].out;
+    (void)!read(l->room_fd, &ignored, sizeof ignored);
+    for (unsigned i = 0; i < n; i++) {
+        unsigned at = (first + i) % n;
+        struct worker *w = &l->workers[at / 2];
+        struct stream *s = at % 2 ? &w->err : &w->out;
 
-            if (!s->watch || !s->stalled)
-                continue;
-            stream_drain(s);
-            if (s->watch && !s->stalled)
-                (void)uv_poll_start(&s->watch->poll, UV_READABLE, on_readable);
-        }
+        if (!s->watch || !s->stalled)
+            continue;
+        stream_drain(s, false);
+        if (s->watch && !s->stalled)
+            (void)uv_poll_start(&s->watch->poll, UV_READABLE, on_readable);
+    }
 }

@@ -65,7 +65,7 @@ int loop_workers_new(struct loop *l, struct err *e)
     contract_room(&in, &l->env_cap, &l->envp_max);
     l->workers = calloc(n, sizeof *l->workers);
     l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
-    l->scratch = malloc(RELAY_OUT_MIN);
+    l->scratch = malloc(l->line_room);
     l->env_bytes = malloc(l->env_cap);
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
     l->envp = calloc(l->envp_max, sizeof *l->envp);
@@ -89,25 +89,10 @@ static bool is_pre_start(const struct loop *l, uint32_t i)
     return i == l->plan->nproc;
 }
 
-static void make_prefix(const struct loop *l, const struct contract_in *in,
-                        uint32_t i, char prefix[RELAY_PREFIX_MAX])
-{
-    const char *template = l->plan->o->log_prefix;
-
-    prefix[0] = '\0';
-    if (strcmp(template, "none") == 0)
-        return;
-    if (is_pre_start(l, i))
-        (void)text_copy(prefix, RELAY_PREFIX_MAX, "[pre-start] ");
-    else
-        (void)contract_expand(in, template, prefix, RELAY_PREFIX_MAX);
-}
-
 static void start_worker(struct loop *l, const struct pod_round *round,
                          uint32_t i)
 {
     struct worker *w = &l->workers[i];
-    char prefix[RELAY_PREFIX_MAX];
     char *const pre_start[] = {(char []){"sh"}, (char []){"-c"},
                                (char *)(uintptr_t)l->plan->o->pre_start, NULL};
     const struct machine_files *files = &l->plan->files;
@@ -119,14 +104,10 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     struct child c;
 
     describe_worker(l, &in, round, i);
-    make_prefix(l, &in, i, prefix);
-    (void)text_copy(w->out.prefix, sizeof w->out.prefix, prefix);
-    (void)text_copy(w->err.prefix, sizeof w->err.prefix, prefix);
-    relay_init(&w->out.relay, l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX,
-               prefix);
-    relay_init(&w->err.relay,
-               l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX, prefix);
-    tail_init(&w->tail);
+    stream_begin(&w->out, &in,
+                 l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
+    stream_begin(&w->err, &in,
+                 l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX);
     w->start_ms = loop_now();
     w->unborn = contract_env(&in, l->env_bytes, l->env_cap, l->envp,
                              l->envp_max, &w->unborn_err) != 0;
@@ -267,8 +248,9 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
             continue;
         code = child_code(status, &signo);
         exec_errno = child_exec_errno(&w->exec_fd);
-        stream_drain(&w->err); /* Its last words come before its verdict. */
-        stream_drain(&w->out);
+        /* Its last words come before its verdict. */
+        stream_drain(&w->err, true);
+        stream_drain(&w->out, true);
         report_death(l, i, code, signo, exec_errno);
         return true;
     }
@@ -296,8 +278,8 @@ static bool drain_all(struct loop *l)
     for (uint32_t i = 0; i < l->n_slots; i++) {
         struct worker *w = &l->workers[i];
 
-        stream_drain(&w->out);
-        stream_drain(&w->err);
+        stream_drain(&w->out, false);
+        stream_drain(&w->err, false);
         pending = pending || (w->out.watch && w->out.stalled) ||
                   (w->err.watch && w->err.stalled);
     }

@@ -187,13 +187,28 @@ static const struct opt_row rows[] = {
              "Before each line of a worker, or \"none\"."),
      .at = AT(log_prefix), .max = OPT_PREFIX_MAX,
      .more = "Macros: {rank} {local_rank} {world_size} {local_world_size} "
-             "{node_rank} {nnodes} {role} {master_addr} {master_port} "
-             "{attempt} {gpu}.",
+             "{node_rank} {nnodes} {role} {master_addr} {master_ip} "
+             "{master_port} {attempt} {gpu} {process_index} {process_num} "
+             "{dataset_dir}. On a terminal it is coloured by rank, unless "
+             "NO_COLOR is set.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-timestamps", flag, NULL,
              "RFC 3339, UTC, microseconds, before the prefix."),
      .at = AT(log_timestamps), .none = "off", .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-format", log_format, "text", "How lines are written."),
+     .more = "\"json\": one object a line, with the keys time, node, rank, "
+             "local_rank, stream (stdout or stderr), attempt and line. Bytes "
+             "that are no UTF-8 become U+FFFD. agent's own lines have rank "
+             "null and stream agent.",
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-ranks", ranks, "all", "Show the lines of these ranks."),
+     .more = "As in 0,4-7. The last lines of any rank that fails are in the "
+             "verdict all the same.",
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-overflow", overflow, "block",
+         "Where nobody reads the output: workers wait, or lines go."),
+     .more = "\"drop\": lines that do not fit are dropped, counted and "
+             "reported. In either case agent itself never waits.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "termination-log", path, NULL,
          "Where the verdict goes, too."),
@@ -241,7 +256,7 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
-    LATER("log-max"), LATER("log-ranks"), LATER("log-overflow"),
+    LATER("log-max"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
     LATER_FLAG("expand"), LATER("preflight"),

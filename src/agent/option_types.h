@@ -42,6 +42,7 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_nproc, opt_type_nnodes, opt_type_node_rank, opt_type_restarts,
     opt_type_policy, opt_type_backoff, opt_type_codes,
     opt_type_exit_map, opt_type_scope, opt_type_script, opt_type_log_format,
+    opt_type_overflow, opt_type_ranks, opt_type_log_max,
     opt_type_format, opt_type_mesh, opt_type_view, opt_type_later,
     opt_type_later_flag;
 
@@ -51,6 +52,9 @@ int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
 
 /* Fail: the option, or this value of it, is a promise of a later version. */
 int opt_fault_later(const struct opt_value *v, struct err *e);
+
+/* Which of the row type's words it is; -1 and a fault where it is none. */
+int opt_read_choice(const struct opt_value *v, struct err *e);
 
 /* A whole number in [min, max]; false where it is none. */
 bool opt_read_uint(const char *s, size_t len, uint64_t min, uint64_t max,

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which of the row type's words it is; -1 and a fault where it is none. */
-static int read_choice(const struct opt_value *v, struct err *e)
+int opt_read_choice(const struct opt_value *v, struct err *e)
 {
     const char *const *words = v->row->type->words;
     char list[128];
@@ -152,7 +151,7 @@ static const char *const policy_words[] = {"never", "on-failure", "always",
 static int policy_read(const struct opt_value *v, struct options *o,
                        struct err *e)
 {
-    int i = read_choice(v, e);
+    int i = opt_read_choice(v, e);
 
     if (i < 0)
         return -ERR_USAGE;
@@ -172,7 +171,7 @@ static const char *const scope_words[] = {"job", "worker", NULL};
 static int scope_read(const struct opt_value *v, struct options *o,
                       struct err *e)
 {
-    int i = read_choice(v, e);
+    int i = opt_read_choice(v, e);
 
     if (i < 0)
         return -ERR_USAGE;
@@ -283,31 +282,12 @@ static void exit_map_print(const struct opt_row *row, const struct options *o,
         }
 }
 
-static const char *const log_format_words[] = {"text", NULL};
-
-static int log_format_read(const struct opt_value *v, struct options *o,
-                           struct err *e)
-{
-    (void)o;
-    if (strcmp(v->text, "json") == 0)
-        return opt_fault_later(v, e);
-    return read_choice(v, e) < 0 ? -ERR_USAGE : 0;
-}
-
-static void log_format_print(const struct opt_row *row,
-                             const struct options *o, struct text *t)
-{
-    (void)row;
-    (void)o;
-    text_add(t, "text");
-}
-
 static const char *const format_words[] = {"json", "sha256sum", NULL};
 
 static int format_read(const struct opt_value *v, struct options *o,
                        struct err *e)
 {
-    int i = read_choice(v, e);
+    int i = opt_read_choice(v, e);
 
     if (i < 0)
         return -ERR_USAGE;
@@ -327,7 +307,7 @@ static const char *const mesh_words[] = {"ring", "full", "off", NULL};
 static int mesh_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
-    int i = read_choice(v, e);
+    int i = opt_read_choice(v, e);
 
     if (i < 0)
         return -ERR_USAGE;
@@ -349,7 +329,7 @@ static const char *const view_words[] = {"text", "man", "bash", "zsh", "env",
 static int view_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
-    int i = v->text ? read_choice(v, e) : 0;
+    int i = v->text ? opt_read_choice(v, e) : 0;
 
     if (i < 0)
         return -ERR_USAGE;
@@ -381,8 +361,6 @@ TYPE(codes, "list of exit codes", "CODES", NULL, false, codes_read,
 TYPE(scope, "word", "job|worker", scope_words, false, scope_read, scope_print);
 TYPE(exit_map, "list of exit codes", "CLASS=CODE,...", NULL, false,
      exit_map_read, exit_map_print);
-TYPE(log_format, "word", "FORMAT", log_format_words, false, log_format_read,
-     log_format_print);
 TYPE(format, "word", "FORMAT", format_words, false, format_read, format_print);
 TYPE(mesh, "word", "ring|full|off", mesh_words, false, mesh_read, mesh_print);
 TYPE(view, "word", "VIEW", view_words, true, view_read, view_print);

@@ -20,6 +20,7 @@
 #define OPT_ROLE_MAX 64 /* Bytes. */
 #define OPT_JOB_ID_MAX 128
 #define OPT_PREFIX_MAX 255
+#define OPT_RANGES_MAX 64
 #define OPT_HOSTS_MAX 2048
 #define OPT_PIECES_MAX 8192 /* All paths of AGENT_DATASET, AGENT_SOURCE. */
 
@@ -51,6 +52,14 @@ enum restart_policy {
 enum restart_scope { SCOPE_JOB, SCOPE_WORKER };
 enum mesh_choice { MESH_CHOICE_RING, MESH_CHOICE_FULL, MESH_CHOICE_OFF };
 enum manifest_format { FORMAT_JSON, FORMAT_SHA256SUM };
+
+enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
+enum log_overflow { LOG_OVERFLOW_BLOCK, LOG_OVERFLOW_DROP };
+
+struct rank_list { /* Ranges, both ends included; none: all ranks. */
+    unsigned n;
+    uint32_t first[OPT_RANGES_MAX], last[OPT_RANGES_MAX];
+};
 
 struct options {
     enum command command;
@@ -94,6 +103,12 @@ struct options {
 
     const char *log_prefix; /* Template, or "none". */
     bool log_timestamps;
+    enum log_format log_format;
+    enum log_overflow log_overflow;
+    struct rank_list log_ranks;
+    const char *log_dir;    /* NULL: no files. */
+    uint64_t log_max_bytes; /* Of a file, then it is rotated; 0: never. */
+    unsigned log_keep;      /* Old files that stay. */
     const char *termination_log; /* NULL: the default place, if it exists. */
     unsigned quiet, verbose;     /* How often -q and -v were given. */
 
@@ -115,6 +130,8 @@ struct options {
  * ERR_USAGE and a text that names the word, why, and what to do. */
 int options_read(struct options *ret, int argc, char **argv,
                  char *const *envp, struct err *e);
+
+bool options_has_rank(const struct rank_list *list, uint32_t rank);
 
 /* True where the `len` bytes at `name` (without "=value") are the variable of
  * an option of `run`, built or not, or AGENT_TOKEN: workers must not see it. */

@@ -126,10 +126,10 @@ bool text_copy(char *dst, size_t cap, const char *src)
     return fits;
 }
 
-/* Bytes of the UTF-8 sequence at `s`, or 0 where there is none. A NUL is no
- * continuation, so nothing after the end of a string is read. */
-static size_t utf8_len(const unsigned char *s)
+/* A NUL is no continuation, so nothing after the end of a string is read. */
+size_t text_utf8_len(const char *at)
 {
+    const unsigned char *s = (const unsigned char *)at;
     unsigned cp;
     size_t n;
 
@@ -167,10 +167,9 @@ size_t text_make_utf8(char *s, size_t max)
     size_t i = 0;
 
     while (i < max && s[i] != '\0') {
-        const unsigned char *at = (const unsigned char *)s + i;
-        size_t n = utf8_len(at);
+        size_t n = text_utf8_len(s + i);
 
-        if (n == 0 || is_control(at)) {
+        if (n == 0 || is_control((const unsigned char *)s + i)) {
             s[i++] = '?';
             continue;
         }

@@ -42,6 +42,10 @@ bool text_copy(char *dst, size_t cap, const char *src);
  * end: where to cut so that no character is torn. */
 size_t text_whole(const char *s, size_t len);
 
+/* Bytes of the UTF-8 sequence at `s` (NUL-terminated), or 0 where there is
+ * none. */
+size_t text_utf8_len(const char *s);
+
 /* Cut `s` (NUL-terminated) to at most `max` bytes of valid UTF-8: bytes that
  * are no UTF-8, and of controls (C0, DEL, C1) but tab and newline each byte,
  * become '?'. Returns the new length. */

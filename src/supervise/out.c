@@ -6,10 +6,12 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
-#define OUT_WRITE_MAX 65536
+#define OUT_RING (OUT_BYTES + OUT_AGENT_BYTES + OUT_VERDICT_BYTES)
+#define OUT_WRITE_MAX (128u << 10)
 
 struct out {
     int fd, wake_fd;
@@ -22,10 +24,11 @@ struct out {
     uint64_t head, tail;
     size_t want_room;
     bool want_empty;
-    bool broken;
-    int last_errno;
-    uint64_t lost;
-    char ring[OUT_BYTES];
+    struct out_lost lost;
+    bool broken; /* No write is tried any more. */
+    /* The writer's alone: a failed write left a line without its end. */
+    bool torn;
+    char ring[OUT_RING];
 };
 
 static void wake(struct out *o)
@@ -35,26 +38,131 @@ static void wake(struct out *o)
     (void)!write(o->wake_fd, &one, sizeof one);
 }
 
-/* Write it all; returns the bytes that had to be given up. */
-static size_t write_all(struct out *o, const char *at, size_t len,
-                        int *ret_errno)
+/* Take `n` written bytes off the front of v[*at..count). */
+static void advance(struct iovec *v, int count, int *at, size_t n)
 {
-    while (len > 0) {
-        ssize_t n = write(o->fd, at, len);
+    while (*at < count && n >= v[*at].iov_len) {
+        n -= v[*at].iov_len;
+        v[*at].iov_len = 0;
+        ++*at;
+    }
+    if (*at < count) {
+        v[*at].iov_base = (char *)v[*at].iov_base + n;
+        v[*at].iov_len -= n;
+    }
+}
+
+/* Write it all; what is left in `v` could not be written. Returns the errno
+ * of that, or 0. */
+static int write_all(int fd, struct iovec *v, int count)
+{
+    int at = 0;
+
+    advance(v, count, &at, 0);
+    while (at < count) {
+        ssize_t n = writev(fd, v + at, count - at);
 
         if (n >= 0) {
-            at += n;
-            len -= (size_t)n;
+            advance(v, count, &at, (size_t)n);
         } else if (errno == EAGAIN) {
-            struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+            struct pollfd p = {.fd = fd, .events = POLLOUT};
 
             (void)poll(&p, 1, -1); /* Someone made it non-blocking. */
         } else if (errno != EINTR) {
-            *ret_errno = errno;
-            return len;
+            return errno;
         }
     }
     return 0;
+}
+
+static size_t count_lines(const struct iovec *v)
+{
+    const char *at = v->iov_base, *end = at + v->iov_len;
+    size_t n = 0;
+
+    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
+        at++;
+        n++;
+    }
+    return n;
+}
+
+/* Lay `len` bytes of the ring over v[0..1]. */
+static void lay(const struct out *o, size_t len, struct iovec v[2])
+{
+    size_t from = (size_t)(o->tail % OUT_RING);
+    size_t first = OUT_RING - from < len ? OUT_RING - from : len;
+
+    v[0] = (struct iovec){(char *)o->ring + from, first};
+    v[1] = (struct iovec){(char *)o->ring, len - first};
+}
+
+/* What is next to be written: whole lines, about OUT_WRITE_MAX bytes of them.
+ * Returns the bytes. */
+static size_t next_chunk(const struct out *o, struct iovec v[2])
+{
+    size_t pending = (size_t)(o->head - o->tail);
+    const char *end;
+
+    lay(o, pending < OUT_WRITE_MAX ? pending : OUT_WRITE_MAX, v);
+    end = memrchr(v[1].iov_base, '\n', v[1].iov_len);
+    if (end) {
+        v[1].iov_len = (size_t)(end + 1 - (char *)v[1].iov_base);
+        return v[0].iov_len + v[1].iov_len;
+    }
+    end = memrchr(v[0].iov_base, '\n', v[0].iov_len);
+    if (end) {
+        v[0].iov_len = (size_t)(end + 1 - (char *)v[0].iov_base);
+        v[1].iov_len = 0;
+        return v[0].iov_len;
+    }
+    lay(o, pending, v); /* One long line. */
+    return pending;
+}
+
+/* Whether the line is torn, now that v[1..2] of `len` bytes could not be
+ * written in full. */
+static bool is_torn(const struct out *o, const struct iovec v[3], size_t len)
+{
+    size_t left = v[1].iov_len + v[2].iov_len;
+    const char *next = v[1].iov_len > 0 ? v[1].iov_base : v[2].iov_base;
+
+    if (v[0].iov_len > 0)
+        return true; /* It was, and still is. */
+    if (left == 0 || left == len)
+        return false;
+    return (next == o->ring ? o->ring[OUT_RING - 1] : next[-1]) != '\n';
+}
+
+/* Write one chunk, without the lock, which is held before and after. */
+static void write_chunk(struct out *o)
+{
+    struct iovec v[3] = {{(void *)"\n", o->torn ? 1 : 0}};
+    size_t len = next_chunk(o, v + 1), lost, lines;
+    bool broken = o->broken;
+    int why = 0;
+
+    (void)pthread_mutex_unlock(&o->lock);
+    if (!broken) {
+        why = write_all(o->fd, v, 3);
+        o->torn = is_torn(o, v, len);
+    }
+    lost = v[1].iov_len + v[2].iov_len;
+    lines = count_lines(&v[1]) + count_lines(&v[2]);
+    (void)pthread_mutex_lock(&o->lock);
+    o->tail += len;
+    o->lost.bytes += lost;
+    o->lost.lines += lines;
+    if (why) {
+        o->lost.why = why;
+        /* A full disk may have room again; a closed pipe never. */
+        o->broken = why != ENOSPC && why != EDQUOT && why != EFBIG;
+    }
+    if (why || (o->want_empty && o->head == o->tail) ||
+        (o->want_room && OUT_BYTES >= o->head - o->tail + o->want_room)) {
+        o->want_room = 0;
+        wake(o);
+    }
 }
 
 static void *out_thread(void *arg)
@@ -63,34 +171,9 @@ static void *out_thread(void *arg)
 
     (void)pthread_mutex_lock(&o->lock);
     for (;;) {
-        size_t from, len, lost = 0;
-        bool broken = o->broken;
-        int why = 0;
-
         while (o->head == o->tail)
             (void)pthread_cond_wait(&o->work, &o->lock);
-        from = (size_t)(o->tail % OUT_BYTES);
-        len = (size_t)(o->head - o->tail);
-        if (len > OUT_BYTES - from)
-            len = OUT_BYTES - from;
-        if (len > OUT_WRITE_MAX)
-            len = OUT_WRITE_MAX;
-        (void)pthread_mutex_unlock(&o->lock);
-        lost = broken ? len : write_all(o, o->ring + from, len, &why);
-        (void)pthread_mutex_lock(&o->lock);
-        o->tail += len;
-        o->lost += lost;
-        if (why) {
-            o->last_errno = why;
-            /* A full disk may have room again; a closed pipe never. */
-            o->broken = why != ENOSPC && why != EDQUOT;
-        }
-        if (why || (o->want_empty && o->head == o->tail) ||
-            (o->want_room &&
-             OUT_BYTES - (o->head - o->tail) >= o->want_room)) {
-            o->want_room = 0;
-            wake(o);
-        }
+        write_chunk(o);
     }
     return NULL;
 }
@@ -109,81 +192,99 @@ int out_new(struct out **ret, int fd, int wake_fd, struct err *e)
     return 0;
 }
 
-size_t out_room(struct out *o)
+size_t out_pending(struct out *o)
 {
-    size_t room;
+    size_t n;
 
     (void)pthread_mutex_lock(&o->lock);
-    room = OUT_BYTES - (size_t)(o->head - o->tail);
+    n = (size_t)(o->head - o->tail);
     (void)pthread_mutex_unlock(&o->lock);
-    return room;
+    return n;
+}
+
+size_t out_room(struct out *o, enum out_use use)
+{
+    static const size_t most[] = {OUT_BYTES, OUT_BYTES + OUT_AGENT_BYTES,
+                                  OUT_RING};
+    size_t pending = out_pending(o);
+
+    return pending < most[use] ? most[use] - pending : 0;
+}
+
+char *out_space(struct out *o, size_t *ret_room)
+{
+    size_t at = (size_t)(o->head % OUT_RING), room = out_room(o, OUT_WORKERS);
+
+    *ret_room = room < OUT_RING - at ? room : OUT_RING - at;
+    return o->ring + at;
+}
+
+void out_commit(struct out *o, size_t len)
+{
+    pthread_attr_t small;
+
+    (void)pthread_mutex_lock(&o->lock);
+    o->head += len;
+    (void)pthread_cond_signal(&o->work);
+    if (!o->has_thread) {
+        (void)pthread_attr_init(&small);
+        (void)pthread_attr_setstacksize(&small, 64 * 1024);
+        o->has_thread =
+            pthread_create(&o->thread, &small, out_thread, o) == 0;
+    }
+    /* No thread to be had (pids limit): write here, though it may block. */
+    while (!o->has_thread && o->head != o->tail)
+        write_chunk(o);
+    (void)pthread_mutex_unlock(&o->lock);
 }
 
 void out_put(struct out *o, const char *bytes, size_t len)
 {
-    size_t at = (size_t)(o->head % OUT_BYTES), first = OUT_BYTES - at;
-    pthread_attr_t small;
+    size_t at = (size_t)(o->head % OUT_RING), first = OUT_RING - at;
 
     if (first > len)
         first = len;
     /* Only this thread moves head, and the writer stays behind it. */
     memcpy(o->ring + at, bytes, first);
     memcpy(o->ring, bytes + first, len - first);
-    (void)pthread_mutex_lock(&o->lock);
-    o->head += len;
-    (void)pthread_cond_signal(&o->work);
-    (void)pthread_mutex_unlock(&o->lock);
-    if (o->has_thread)
-        return;
-    (void)pthread_attr_init(&small);
-    (void)pthread_attr_setstacksize(&small, 64 * 1024);
-    if (pthread_create(&o->thread, &small, out_thread, o) == 0) {
-        o->has_thread = true;
-        return;
-    }
-    /* No thread to be had (pids limit): write here, though it may block. */
-    o->lost += write_all(o, bytes, len, &o->last_errno);
-    o->tail = o->head;
+    out_commit(o, len);
 }
 
 void out_want_room(struct out *o, size_t room)
 {
     (void)pthread_mutex_lock(&o->lock);
     o->want_room = room;
-    if (OUT_BYTES - (o->head - o->tail) >= room) {
+    if (OUT_BYTES >= o->head - o->tail + room) {
         o->want_room = 0;
         wake(o);
     }
     (void)pthread_mutex_unlock(&o->lock);
 }
 
-bool out_is_empty(struct out *o)
+static uint64_t now_ms(void)
 {
-    return out_room(o) == OUT_BYTES;
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
 bool out_flush(struct out *o, uint64_t ms, int stop_fd)
 {
-    struct timespec now, end;
     struct pollfd p[2] = {{.fd = o->wake_fd, .events = POLLIN},
                           {.fd = stop_fd, .events = POLLIN}};
+    uint64_t end = now_ms() + ms;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_sec += (time_t)(ms / 1000);
-    end.tv_nsec += (long)(ms % 1000 * 1000000);
     (void)pthread_mutex_lock(&o->lock);
     o->want_empty = true;
     (void)pthread_mutex_unlock(&o->lock);
-    while (!out_is_empty(o)) {
-        long left;
-        uint64_t n;
+    while (out_pending(o) > 0) {
+        uint64_t now = now_ms(), n;
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        left = (long)(end.tv_sec - now.tv_sec) * 1000 +
-               (end.tv_nsec - now.tv_nsec) / 1000000;
-        if (left <= 0)
+        if (now >= end)
             return false;
-        (void)poll(p, stop_fd < 0 ? 1 : 2, left > 100 ? 100 : (int)left);
+        (void)poll(p, stop_fd < 0 ? 1 : 2,
+                   end - now > 100 ? 100 : (int)(end - now));
         if (p[0].revents)
             (void)!read(o->wake_fd, &n, sizeof n);
         if (p[1].revents)
@@ -192,13 +293,9 @@ bool out_flush(struct out *o, uint64_t ms, int stop_fd)
     return true;
 }
 
-uint64_t out_lost(struct out *o, int *ret_errno)
+void out_lost(struct out *o, struct out_lost *ret)
 {
-    uint64_t lost;
-
     (void)pthread_mutex_lock(&o->lock);
-    lost = o->lost;
-    *ret_errno = o->last_errno;
+    *ret = o->lost;
     (void)pthread_mutex_unlock(&o->lock);
-    return lost;
 }

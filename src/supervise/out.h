@@ -1,7 +1,9 @@
 /* out: one of agent's outputs: a bounded queue and a thread that writes it.
  *
  * A reader that stalls blocks the thread, never agent. O_NONBLOCK is not
- * touched: others hold the same descriptor. One producer (the main thread). */
+ * touched: others hold the same descriptor. One producer (the main thread),
+ * who puts whole lines: where a write fails in the midst of one, what follows
+ * begins on a line of its own. */
 #ifndef SUPERVISE_OUT_H
 #define SUPERVISE_OUT_H
 
@@ -11,7 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Room of the workers; more for agent's own lines, which come through where
+ * the workers' fill the queue; and more for its last words. */
 #define OUT_BYTES (1u << 20)
+#define OUT_AGENT_BYTES (64u << 10)
+#define OUT_VERDICT_BYTES (32u << 10)
+
+enum out_use { OUT_WORKERS, OUT_AGENT, OUT_VERDICT };
+
+struct out_lost {
+    uint64_t bytes, lines;
+    int why; /* errno of the last failed write; 0: none failed. */
+};
 
 struct out;
 
@@ -20,16 +33,21 @@ struct out;
  * starts with the first byte. */
 int out_new(struct out **ret, int fd, int wake_fd, struct err *e);
 
-size_t out_room(struct out *o);
+size_t out_room(struct out *o, enum out_use use);
 /* `len` <= out_room(). Lines that are put in one call stay together. */
 void out_put(struct out *o, const char *bytes, size_t len);
-/* Wake when at least `room` bytes are free. */
+/* Where the next bytes go, to save a copy: write at most *ret_room of them
+ * (that of OUT_WORKERS, or less), then say how many. */
+char *out_space(struct out *o, size_t *ret_room);
+void out_commit(struct out *o, size_t len);
+/* Wake when at least `room` bytes are free for the workers. */
 void out_want_room(struct out *o, size_t room);
-/* True where everything was written (or given up). */
-bool out_is_empty(struct out *o);
-/* Wait until empty, at most `ms`, or until `stop_fd` (-1: none) is readable. */
+/* Bytes that are not yet written (or given up). */
+size_t out_pending(struct out *o);
+/* Wait until there are none, at most `ms`, or until `stop_fd` (-1: none) is
+ * readable. */
 bool out_flush(struct out *o, uint64_t ms, int stop_fd);
-/* Bytes that could not be written; *ret_errno says why (0: none). */
-uint64_t out_lost(struct out *o, int *ret_errno);
+/* What could not be written. */
+void out_lost(struct out *o, struct out_lost *ret);
 
 #endif

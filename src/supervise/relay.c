@@ -3,19 +3,42 @@
  * A line may have up to RELAY_LINE_MAX bytes with its newline. Of a longer one
  * the first RELAY_LINE_MAX - 1 bytes become a part as soon as RELAY_LINE_MAX
  * bytes are there, so where it is split follows from its bytes alone; a part
- * ends up to three bytes earlier rather than inside a UTF-8 sequence. */
-#include "supervise/relay.h"
+ * ends up to three bytes earlier rather than inside a UTF-8 sequence.
+ *
+ * A carriage return ends a state only when another byte than a newline follows
+ * it: "\r\n" is the end of a line and passes as it is. Bars that stand below
+ * others are written as newline, state, cursor up: there the newline that
+ * follows does not end the line either. */
+#include "supervise/relay_parts.h"
 
 #include "base/text.h"
 
 #include <string.h>
 
+#define NOT_SHOWN SIZE_MAX
+
+/* The bytes that follow `start` are a new line's. */
+static void begin_line(struct relay *r)
+{
+    r->scanned = r->start;
+    r->is_bar = r->is_over = r->went_up = false;
+    r->shown = NOT_SHOWN;
+}
+
 void relay_init(struct relay *r, char *buf, const char *prefix)
 {
     memset(r, 0, sizeof *r);
     r->buf = buf;
-    (void)text_copy(r->prefix, sizeof r->prefix, prefix);
-    r->prefix_len = strlen(r->prefix);
+    (void)text_copy(r->head, RELAY_PREFIX_MAX, prefix);
+    r->head_len = strlen(r->head);
+    begin_line(r);
+}
+
+void relay_set_head(struct relay *r, const char *head, bool json)
+{
+    (void)text_copy(r->head, sizeof r->head, head);
+    r->head_len = strlen(r->head);
+    r->json = json;
 }
 
 char *relay_space(struct relay *r, size_t *ret_room)
@@ -29,6 +52,8 @@ char *relay_space(struct relay *r, size_t *ret_room)
                          (r->len > RELAY_LINE_MAX / 2 && held <= r->start))) {
         memmove(r->buf, r->buf + r->start, held);
         r->scanned -= r->start;
+        r->text_end -= r->is_over ? r->start : 0;
+        r->no_cr -= r->no_cr < r->start ? r->no_cr : r->start;
         r->start = 0;
         r->len = held;
     }
@@ -44,55 +69,276 @@ void relay_put(struct relay *r, size_t n)
     r->n_bytes += n;
 }
 
-/* Find the next line's bytes (without newline), how many bytes it takes from
- * the buffer, and what ends it in the output. False where none is complete. */
-static bool next_line(struct relay *r, bool at_end, size_t *ret_bytes,
-                      size_t *ret_taken, const char **ret_end)
+/* Whether there is a carriage return in buf[scanned..end). One search serves
+ * all lines that were read at once. */
+static bool has_cr(struct relay *r, size_t end)
 {
-    const char *line = r->buf + r->start;
-    size_t held = r->len - r->start;
-    const char *newline =
-        memchr(r->buf + r->scanned, '\n', r->len - r->scanned);
+    const char *cr;
 
-    *ret_end = "\n";
-    if (newline) {
-        r->scanned = (size_t)(newline - r->buf);
-        *ret_bytes = (size_t)(newline - line);
-        *ret_taken = *ret_bytes + 1;
-        return true;
+    if (end <= r->no_cr)
+        return false;
+    if (r->no_cr < r->scanned)
+        r->no_cr = r->scanned;
+    cr = memchr(r->buf + r->no_cr, '\r', r->len - r->no_cr);
+    r->no_cr = cr ? (size_t)(cr - r->buf) : r->len;
+    return r->no_cr < end;
+}
+
+/* Look through buf[scanned..end), in which no line ends; what an earlier state
+ * had goes. */
+static void skip_states(struct relay *r, size_t end)
+{
+    size_t at = r->scanned;
+
+    while (at < end) {
+        const char *cr;
+
+        if (r->buf[at] == '\r') {
+            if (!r->is_over)
+                r->text_end = at;
+            r->is_over = true;
+            at++;
+        } else if (r->is_over) {
+            r->n_hidden += at - r->start;
+            r->start = at;
+            r->shown = NOT_SHOWN;
+            r->is_over = r->went_up = false;
+            r->is_bar = true;
+        } else {
+            cr = memchr(r->buf + at, '\r', end - at);
+            at = cr ? (size_t)(cr - r->buf) : end;
+        }
     }
-    r->scanned = r->len;
-    if (held == RELAY_LINE_MAX) {
-        *ret_bytes = text_whole(line, RELAY_LINE_MAX - 1);
-        *ret_taken = *ret_bytes;
-        *ret_end = RELAY_MARK "\n";
-        return true;
+    r->scanned = end;
+}
+
+/* Length of s[0..n) without "cursor up" at its end: ESC [ digits A. */
+static size_t without_up(const char *s, size_t n)
+{
+    while (n >= 3 && s[n - 1] == 'A') {
+        size_t i = n - 1;
+
+        while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
+            i--;
+        if (i < 2 || s[i - 1] != '[' || s[i - 2] != '\033')
+            break;
+        n = i - 2;
     }
-    *ret_bytes = *ret_taken = held;
-    return at_end && held > 0;
+    return n;
+}
+
+/* Length of the present state's text. */
+static size_t state_len(const struct relay *r)
+{
+    size_t end = r->is_over ? r->text_end : r->scanned;
+
+    return without_up(r->buf + r->start, end - r->start);
+}
+
+/* Blanks, and what clears a line: ESC [ K and the like. */
+static bool is_blank(const char *s, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (s[i] == '\033' && i + 1 < n && s[i + 1] == '[') {
+            i += 2;
+            while (i < n && (s[i] < '@' || s[i] > '~'))
+                i++;
+        } else if (s[i] != ' ' && s[i] != '\t') {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool relay_has_state(const struct relay *r)
+{
+    size_t text;
+
+    if (!r->is_bar && !r->is_over)
+        return false;
+    text = state_len(r);
+    if (text == r->shown)
+        return false;
+    if (!r->is_over)
+        text = text_whole(r->buf + r->start, text);
+    return !is_blank(r->buf + r->start, text);
+}
+
+/* The newline at `end` finishes the line, unless it belongs to a bar that the
+ * cursor comes back to. */
+static bool is_finished(struct relay *r, size_t end)
+{
+    size_t text = r->is_over ? r->text_end : end;
+
+    if (!r->is_bar || r->went_up ||
+        without_up(r->buf + r->start, text - r->start) == text - r->start)
+        return true;
+    r->is_over = r->went_up = true;
+    r->text_end = text;
+    r->scanned = end + 1;
+    return false;
+}
+
+/* The line that ends with the newline at `end`. False where it was shown
+ * already, as a state to which nothing was added. */
+static bool finish(struct relay *r, size_t end, struct relay_line *ret)
+{
+    size_t text = state_len(r);
+
+    ret->at = r->buf + r->start;
+    ret->taken = end + 1 - r->start;
+    ret->len = r->went_up ? text : end - r->start;
+    ret->is_part = false;
+    if (r->shown != text)
+        return true;
+    r->n_hidden += ret->taken;
+    r->start = end + 1;
+    begin_line(r);
+    return false;
+}
+
+/* What is left at the end of the stream. */
+static bool finish_stream(struct relay *r, struct relay_line *ret)
+{
+    size_t text = state_len(r);
+
+    if (r->start == r->len)
+        return false;
+    ret->at = r->buf + r->start;
+    ret->taken = r->len - r->start;
+    ret->len = r->is_over || r->is_bar ? text : ret->taken;
+    ret->is_part = false;
+    if (r->shown != text && (ret->len > 0 || !r->is_bar))
+        return true;
+    r->n_hidden += ret->taken;
+    r->start = r->len;
+    begin_line(r);
+    return false;
+}
+
+/* A bar below others was written, and what follows does not come back to it:
+ * its last state is a line. False where there is nothing (more) to show. */
+static bool leave_bar(struct relay *r, struct relay_line *ret)
+{
+    bool has_state = relay_has_state(r);
+
+    ret->at = r->buf + r->start;
+    ret->len = state_len(r);
+    ret->taken = r->scanned - r->start;
+    ret->is_part = false;
+    if (has_state)
+        return true;
+    r->n_hidden += ret->taken;
+    r->start = r->scanned;
+    begin_line(r);
+    return false;
+}
+
+/* The next byte follows the newline of such a bar. */
+static bool is_below(const struct relay *r)
+{
+    return r->went_up && r->scanned < r->len && r->buf[r->scanned - 1] == '\n';
+}
+
+/* The buffer is full and no line ends in it. */
+static bool split(struct relay *r, struct relay_line *ret)
+{
+    ret->at = r->buf + r->start;
+    ret->is_part = !r->went_up;
+    ret->taken = RELAY_LINE_MAX;
+    ret->len = state_len(r);
+    if (ret->is_part)
+        ret->len = ret->taken = text_whole(ret->at, RELAY_LINE_MAX - 1);
+    return true;
+}
+
+/* Find the next line; false where none is complete. */
+static bool next_line(struct relay *r, bool at_end, struct relay_line *ret)
+{
+    for (;;) {
+        const char *newline;
+        size_t end;
+
+        while (is_below(r) && r->buf[r->scanned] == '\n')
+            r->scanned++; /* To a bar further down. */
+        if (is_below(r) && r->buf[r->scanned] != '\r' && leave_bar(r, ret))
+            return true;
+        newline = memchr(r->buf + r->scanned, '\n', r->len - r->scanned);
+        end = newline ? (size_t)(newline - r->buf) : r->len;
+        if (r->is_over || has_cr(r, end))
+            skip_states(r, end);
+        r->scanned = end;
+        if (!newline)
+            break;
+        if (is_finished(r, end) && finish(r, end, ret))
+            return true;
+    }
+    if (r->len - r->start == RELAY_LINE_MAX)
+        return split(r, ret);
+    return at_end && finish_stream(r, ret);
+}
+
+static void take(struct relay *r, const struct relay_line *line)
+{
+    size_t extra = line->taken - line->len;
+
+    if (extra > 0 && r->buf[r->start + line->taken - 1] == '\n')
+        extra--; /* It is written again. */
+    r->n_hidden += extra;
+    r->start += line->taken;
+    begin_line(r);
+}
+
+static void forget_taken(struct relay *r)
+{
+    if (r->start == r->len)
+        r->start = r->len = r->scanned = r->no_cr = 0;
 }
 
 size_t relay_take(struct relay *r, char *out, size_t cap, bool at_end)
 {
-    size_t n = 0, bytes, taken;
-    const char *end;
+    struct relay_line line;
+    size_t n = 0;
 
-    while (next_line(r, at_end, &bytes, &taken, &end)) {
-        size_t end_len = strlen(end);
-
-        if (r->prefix_len + bytes + end_len > cap - n)
+    while (next_line(r, at_end, &line)) {
+        if (relay_write_max(r, &line) > cap - n)
             return n;
-        memcpy(out + n, r->prefix, r->prefix_len);
-        n += r->prefix_len;
-        memcpy(out + n, r->buf + r->start, bytes);
-        n += bytes;
-        memcpy(out + n, end, end_len);
-        n += end_len;
+        n += relay_write(r, &line, out + n);
         r->n_lines++;
-        r->start += taken;
-        r->scanned = r->start;
+        take(r, &line);
     }
-    if (r->start == r->len)
-        r->start = r->len = r->scanned = 0;
+    forget_taken(r);
+    return n;
+}
+
+size_t relay_take_state(struct relay *r, char *out, size_t cap)
+{
+    struct relay_line line = {.at = r->buf + r->start, .len = state_len(r)};
+
+    if (!relay_has_state(r))
+        return 0;
+    r->shown = line.len;
+    if (!r->is_over)
+        line.len = text_whole(line.at, line.len);
+    if (relay_write_max(r, &line) > cap) {
+        r->shown = NOT_SHOWN;
+        return 0;
+    }
+    r->n_lines++;
+    return relay_write(r, &line, out);
+}
+
+uint64_t relay_drop(struct relay *r, bool at_end, uint64_t *bytes)
+{
+    struct relay_line line;
+    uint64_t n = 0;
+
+    while (next_line(r, at_end, &line)) {
+        *bytes += line.taken;
+        n++;
+        r->start += line.taken;
+        begin_line(r);
+    }
+    forget_taken(r);
     return n;
 }

@@ -2,7 +2,11 @@
  *
  * Pure. The caller reads into relay_space(), says how much with relay_put(),
  * and takes finished lines with relay_take(). How the bytes were cut into
- * reads never changes the output. Nothing is allocated. */
+ * reads never changes the output. Nothing is allocated.
+ *
+ * A line that carriage returns rewrite (a progress bar) ends as its last
+ * state. While it is not finished relay_take_state() gives its present one;
+ * the caller decides how often. */
 #ifndef SUPERVISE_RELAY_H
 #define SUPERVISE_RELAY_H
 
@@ -12,22 +16,38 @@
 
 #define RELAY_LINE_MAX 65536 /* Longer lines are split and marked. */
 #define RELAY_PREFIX_MAX 256
+#define RELAY_HEAD_MAX 1024 /* Time, colour, prefix; or JSON's keys. */
 #define RELAY_MARK " [line goes on]" /* Ends each part but the last. */
-/* Room for at least one line; relay_take() with less may take nothing. */
-#define RELAY_OUT_MIN (RELAY_LINE_MAX + RELAY_PREFIX_MAX + 64)
+/* Room for at least one line; relay_take() with less may take nothing. In
+ * JSON a byte may take six. */
+#define RELAY_OUT_MIN (RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
+#define RELAY_JSON_MIN (6 * RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
 
 struct relay {
     char *buf;    /* RELAY_LINE_MAX bytes, borrowed. */
     size_t start; /* First byte not yet taken. */
     size_t len;   /* End of the bytes in buf. */
-    size_t scanned; /* No newline in buf[start..scanned). */
-    char prefix[RELAY_PREFIX_MAX];
-    size_t prefix_len;
+    size_t scanned; /* buf[start..scanned) is known: no line ends there. */
+    size_t no_cr; /* No carriage return in buf[scanned..no_cr). */
+    /* Of the line in buf[start..scanned), while it has carriage returns: */
+    bool is_bar;  /* It had another state before. */
+    bool is_over; /* The next byte begins a new state... */
+    bool went_up; /* ...since the cursor goes back to an earlier line. */
+    size_t text_end; /* is_over: where the state's text ends. */
+    size_t shown;    /* Length of the text when it was shown; else none. */
+
+    bool json; /* `head` begins an object whose last value is the line. */
+    char head[RELAY_HEAD_MAX];
+    size_t head_len;
     uint64_t n_lines, n_bytes; /* Lines out; bytes in. */
+    uint64_t n_hidden; /* Bytes of states that others took the place of. */
 };
 
 /* `prefix` is copied (cut at RELAY_PREFIX_MAX - 1 bytes); "" for none. */
 void relay_init(struct relay *r, char *buf, const char *prefix);
+
+/* What goes before each line from here on; cut at RELAY_HEAD_MAX - 1 bytes. */
+void relay_set_head(struct relay *r, const char *head, bool json);
 
 /* Where to read to; *ret_room > 0 whenever relay_take() returned 0 last. */
 char *relay_space(struct relay *r, size_t *ret_room);
@@ -38,5 +58,22 @@ void relay_put(struct relay *r, size_t n);
 /* Move as many whole lines as fit to `out`; returns the bytes written. Call
  * until it returns 0. With `at_end` the last line is given a newline. */
 size_t relay_take(struct relay *r, char *out, size_t cap, bool at_end);
+
+/* Whether there is a state of an unfinished line that was not shown yet. Blank
+ * ones do not count. Ask after relay_take() has returned 0. */
+bool relay_has_state(const struct relay *r);
+
+/* Write it as a line, and note that it was shown: where nothing is added to it
+ * any more, the end of its line gives no second one. 0: none, or no room. */
+size_t relay_take_state(struct relay *r, char *out, size_t cap);
+
+/* Write the one line s[0..len) with its head, as relay_take() would, to `out`,
+ * which has room for it: 6 * len + RELAY_HEAD_MAX + 64 bytes. */
+size_t relay_format(const struct relay *r, const char *s, size_t len,
+                    char *out);
+
+/* Throw away what relay_take() would give; returns the number of lines, and
+ * adds the bytes (without prefix) to *bytes. */
+uint64_t relay_drop(struct relay *r, bool at_end, uint64_t *bytes);
 
 #endif

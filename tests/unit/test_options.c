@@ -96,6 +96,23 @@ static void test_spelling(void **state)
     assert_string_equal(o.args[0], "stage");
 }
 
+static void test_log_ranks(void **state)
+{
+    (void)state;
+    good("agent c", NULL);
+    assert_true(options_has_rank(&o.log_ranks, 0));
+    assert_true(options_has_rank(&o.log_ranks, 70000));
+    good("agent --log-ranks 0,4-7 c", NULL);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(options_has_rank(&o.log_ranks, i),
+                         i == 0 || (i >= 4 && i <= 7));
+    good("agent --log-ranks 1 --log-ranks all c", NULL);
+    assert_true(options_has_rank(&o.log_ranks, 5));
+    good("agent c", "AGENT_LOG_RANKS=9");
+    assert_false(options_has_rank(&o.log_ranks, 8));
+    assert_true(options_has_rank(&o.log_ranks, 9));
+}
+
 static void test_values(void **state)
 {
     (void)state;
@@ -278,7 +295,11 @@ static const struct {
     {"agent --pre-start= c", NULL, "--pre-start=: it must not be empty"},
     {"agent --restart-policy sometimes c", NULL, "use one of: never"},
     {"agent --log-dir /x c", NULL, "not in this version"},
-    {"agent --log-format json c", NULL, "not in this version"},
+    {"agent --log-format xml c", NULL, "use one of: text, json"},
+    {"agent --log-overflow wait c", NULL, "use one of: block, drop"},
+    {"agent --log-ranks 3-1 c", NULL, "0,4-7"},
+    {"agent --log-ranks 1, c", NULL, "0,4-7"},
+    {"agent --log-ranks -1 c", NULL, "0,4-7"},
     {"agent c", "AGENT_LOG_DIR=/x", "AGENT_LOG_DIR=/x: not in this version"},
     {"agent c", "AGENT_GRCAE=3s", "AGENT_GRCAE: no such variable; did you mean "
                                   "AGENT_GRACE?"},
@@ -465,6 +486,7 @@ int main(void)
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_spelling),
         cmocka_unit_test(test_values),
+        cmocka_unit_test(test_log_ranks),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_tools),
         cmocka_unit_test(test_faults),

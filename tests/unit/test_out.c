@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -23,7 +24,7 @@
 
 /* An `out` lives as long as the process: its thread never ends. Kept here, for
  * it is not freed. */
-#define OUTS 8
+#define OUTS 16
 static struct out *outs[OUTS];
 static unsigned n_outs;
 
@@ -65,6 +66,15 @@ static char byte_at(uint64_t i)
     return (char)(i * 2654435761u >> 13);
 }
 
+static uint64_t lost(struct out *o, int *ret_why)
+{
+    struct out_lost l;
+
+    out_lost(o, &l);
+    *ret_why = l.why;
+    return l.bytes;
+}
+
 static void put(struct out *o, uint64_t *put_so_far, size_t len)
 {
     static char piece[OUT_BYTES];
@@ -102,12 +112,12 @@ static void test_order_over_the_edge(void **state)
 
     (void)state;
     over_pipe(&q);
-    assert_int_equal(out_room(q.out), OUT_BYTES);
-    assert_true(out_is_empty(q.out));
+    assert_int_equal(out_room(q.out, OUT_WORKERS), OUT_BYTES);
+    assert_int_equal(out_pending(q.out), 0);
     for (unsigned i = 0; got < total; i++) {
         size_t len = sizes[i % 7];
 
-        while (in < total && out_room(q.out) < len)
+        while (in < total && out_room(q.out, OUT_WORKERS) < len)
             take(q.fds[0], &got);
         if (in < total)
             put(q.out, &in, len);
@@ -116,7 +126,7 @@ static void test_order_over_the_edge(void **state)
                 take(q.fds[0], &got);
     }
     assert_true(out_flush(q.out, WAIT_MS, -1));
-    assert_int_equal(out_lost(q.out, &why), 0);
+    assert_int_equal(lost(q.out, &why), 0);
     assert_int_equal(why, 0);
 }
 
@@ -131,7 +141,7 @@ static void test_stalled_reader(void **state)
     over_pipe(&q);
     put(q.out, &in, OUT_BYTES);
     assert_false(out_flush(q.out, 20, -1));
-    assert_false(out_is_empty(q.out));
+    assert_false((out_pending(q.out) == 0));
     assert_false(out_flush(q.out, 10 * (uint64_t)WAIT_MS, stop_fd));
     /* Then somebody reads after all: nothing was lost. */
     while (got < in)
@@ -152,7 +162,7 @@ static void test_wake_for_room(void **state)
     assert_int_equal(read(q.wake_fd, &n, sizeof n), sizeof n);
     put(q.out, &in, OUT_BYTES);
     out_want_room(q.out, OUT_BYTES / 2);
-    while (out_room(q.out) < OUT_BYTES / 2)
+    while (out_room(q.out, OUT_WORKERS) < OUT_BYTES / 2)
         take(q.fds[0], &got);
     assert_true(readable(q.wake_fd));
     while (got < in)
@@ -171,11 +181,11 @@ static void test_closed_pipe(void **state)
     (void)close(q.fds[0]);
     put(q.out, &in, 10);
     assert_true(out_flush(q.out, WAIT_MS, -1));
-    assert_int_equal(out_lost(q.out, &why), 10);
+    assert_int_equal(lost(q.out, &why), 10);
     assert_int_equal(why, EPIPE);
     put(q.out, &in, OUT_BYTES);
     assert_true(out_flush(q.out, WAIT_MS, -1));
-    assert_int_equal(out_lost(q.out, &why), 10 + OUT_BYTES);
+    assert_int_equal(lost(q.out, &why), 10 + OUT_BYTES);
     assert_int_equal(why, EPIPE);
 }
 
@@ -205,7 +215,7 @@ static void test_full_disk(void **state)
     for (unsigned i = 1; i <= 2; i++) {
         put(q.out, &in, 100);
         assert_true(out_flush(q.out, WAIT_MS, -1));
-        assert_int_equal(out_lost(q.out, &why), i * 100);
+        assert_int_equal(lost(q.out, &why), i * 100);
         assert_int_equal(why, ENOSPC);
     }
 }
@@ -224,7 +234,87 @@ static void test_nonblocking(void **state)
     while (got < in)
         take(q.fds[0], &got);
     assert_true(out_flush(q.out, WAIT_MS, -1));
-    assert_int_equal(out_lost(q.out, &why), 0);
+    assert_int_equal(lost(q.out, &why), 0);
+}
+
+/* agent's own lines come through where the workers' fill the queue, and its
+ * last words where its own do. */
+static void test_reserve(void **state)
+{
+    uint64_t in = 0, got = 0;
+    struct queue q;
+    size_t room;
+
+    (void)state;
+    over_pipe(&q);
+    put(q.out, &in, 100000); /* More than a pipe takes. */
+    put(q.out, &in, out_room(q.out, OUT_WORKERS));
+    while (out_room(q.out, OUT_WORKERS) > 0)
+        put(q.out, &in, out_room(q.out, OUT_WORKERS));
+    (void)out_space(q.out, &room);
+    assert_int_equal(room, 0);
+    assert_true(out_room(q.out, OUT_AGENT) >= OUT_AGENT_BYTES);
+    put(q.out, &in, out_room(q.out, OUT_AGENT));
+    assert_true(out_room(q.out, OUT_VERDICT) >= OUT_VERDICT_BYTES);
+    put(q.out, &in, out_room(q.out, OUT_VERDICT));
+    while (got < in)
+        take(q.fds[0], &got);
+    assert_true(out_flush(q.out, WAIT_MS, -1));
+}
+
+/* Written in place, over the edge of the ring, too. */
+static void test_space(void **state)
+{
+    uint64_t in = 0, got = 0;
+    struct queue q;
+
+    (void)state;
+    over_pipe(&q);
+    while (in < 3 * (uint64_t)OUT_BYTES) {
+        size_t room;
+        char *to = out_space(q.out, &room);
+
+        if (room > 77777)
+            room = 77777;
+        for (size_t i = 0; i < room; i++)
+            to[i] = byte_at(in + i);
+        out_commit(q.out, room);
+        in += room;
+        while (got < in)
+            take(q.fds[0], &got);
+    }
+}
+
+/* A file that may not grow beyond a line and a half: when there is room again
+ * the next line begins on a line of its own. */
+static void test_a_torn_line_ends(void **state)
+{
+    char path[] = "/tmp/test_out.XXXXXX", text[64];
+    int fd = mkstemp(path), why = 0;
+    struct rlimit old, small;
+    struct queue q;
+    ssize_t n;
+
+    (void)state;
+    assert_true(fd >= 0);
+    over(&q, -1, fd);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 7;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    out_put(q.out, "one\ntwo three\nfour\n", 19);
+    assert_true(out_flush(q.out, WAIT_MS, -1));
+    assert_int_equal(lost(q.out, &why), 12);
+    assert_int_equal(why, EFBIG);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    out_put(q.out, "five\n", 5);
+    assert_true(out_flush(q.out, WAIT_MS, -1));
+    n = pread(fd, text, sizeof text, 0);
+    assert_int_equal(n, 13);
+    assert_memory_equal(text, "one\ntwo\nfive\n", 13);
+    assert_int_equal(lost(q.out, &why), 12);
+    (void)unlink(path);
+    (void)close(fd);
 }
 
 int main(void)
@@ -237,10 +327,14 @@ int main(void)
         cmocka_unit_test(test_failure_wakes),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_nonblocking),
+        cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_space),
+        cmocka_unit_test(test_a_torn_line_ends),
     };
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 
     (void)sigaction(SIGPIPE, &ignore, NULL); /* As agent: blocked there. */
+    (void)sigaction(SIGXFSZ, &ignore, NULL);
     (void)alarm(120); /* Each wait ends, at the latest so. */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -96,7 +97,7 @@ static void test_lines_get_the_prefix(void **state)
         {"[r0] ", "a\nrest", "[r0] a\n[r0] rest\n", 2},
         {"[r0] ", "\n", "[r0] \n", 1},
         {"", "a\nb", "a\nb\n", 2},
-        {"> ", "10%\r20%\r\n", "> 10%\r20%\r\n", 1},
+        {"> ", "dos\r\nunix\n", "> dos\r\n> unix\n", 2},
         {"> ", "\xff\xfe\n\xc3", "> \xff\xfe\n> \xc3\n", 2},
     };
 
@@ -323,8 +324,33 @@ static size_t count(const char *s, size_t n, const char *words)
     return found;
 }
 
+/* Carriage returns, escapes and newlines, dense. */
+static size_t random_bars(uint64_t *seed, char *in)
+{
+    static const char *const pieces[] = {
+        "\r", "\r", "\n", "50%", " ", "\r\n", "\033[A", "\033[K", "x", "\r\r",
+        "\n\rlower bar\033[A", "\303\251"};
+    size_t n = 0, size = next_random(seed) % 3000;
+
+    while (n < size) {
+        const char *s = pieces[next_random(seed) % 12];
+
+        memcpy(in + n, s, strlen(s));
+        n += strlen(s);
+    }
+    if (next_random(seed) % 4 == 0) { /* A state that reaches the limit. */
+        size_t len = RELAY_LINE_MAX - 6 + next_random(seed) % 8;
+
+        memset(in + n, 'y', len);
+        n += len;
+        in[n++] = next_random(seed) % 2 ? '\r' : '\n';
+        in[n++] = next_random(seed) % 2 ? '\n' : 'z';
+    }
+    return n;
+}
+
 /* Whatever the reads and the rooms were, the output is the same, and what
- * came in comes out. */
+ * came in comes out, or is a state that another took the place of. */
 static void test_cuts_never_change_the_output(void **state)
 {
     char *in = malloc(IN_MAX);
@@ -332,11 +358,14 @@ static void test_cuts_never_change_the_output(void **state)
 
     (void)state;
     assert_non_null(in);
-    for (unsigned round = 0; round < 60; round++) {
-        size_t n = random_stream(&seed, in), at = 0, marks, added;
+    for (unsigned round = 0; round < 600; round++) {
+        bool bars = round % 10 != 0;
+        size_t n = bars ? random_bars(&seed, in) : random_stream(&seed, in);
+        size_t at = 0, marks, newlines, added;
         struct bench *whole = bench_new("[rank7] ");
         struct bench *b = bench_new("[rank7] ");
-        unsigned read_max = 1 + next_random(&seed) % (round % 2 ? 90000 : 700);
+        unsigned read_max =
+            1 + next_random(&seed) % (bars ? 40 : round % 20 ? 90000 : 700);
 
         feed(whole, in, n, RELAY_LINE_MAX);
         drain(whole, RELAY_OUT_MIN, true);
@@ -353,13 +382,162 @@ static void test_cuts_never_change_the_output(void **state)
         assert_int_equal(b->r.n_lines, whole->r.n_lines);
         assert_int_equal(b->r.n_bytes, n);
         marks = count(b->out, b->n_out, RELAY_MARK "\n");
-        added = n > 0 && in[n - 1] != '\n' ? 1 : 0;
-        assert_int_equal(b->n_out, n + b->r.n_lines * strlen("[rank7] ") +
-                                       marks * sizeof RELAY_MARK + added);
+        assert_int_equal(b->r.n_hidden, whole->r.n_hidden);
+        newlines = count(b->out, b->n_out, "\n");
+        assert_int_equal(newlines, b->r.n_lines);
+        added = b->n_out + b->r.n_hidden - n - marks * sizeof RELAY_MARK -
+                b->r.n_lines * strlen("[rank7] ");
+        assert_true(bars ? added <= b->r.n_lines : added <= 1);
         bench_free(whole);
         bench_free(b);
     }
     free(in);
+}
+
+/* What carriage returns rewrite ends as its last state. */
+static void test_bars_end_as_their_last_state(void **state)
+{
+    static const struct {
+        const char *in, *want;
+    } cases[] = {
+        {"\r10%\r20%\r30%\n", "> 30%\n"},
+        {"10%\r20%\r30%\r\n", "> 30%\r\n"},
+        {"50%\r", "> 50%\n"},
+        {"\r50%", "> 50%\n"},
+        {"\r50%\r\r\r51%\r\r", "> 51%\n"},
+        {"a\n\r1\r2\nb\n", "> a\n> 2\n> b\n"},
+        {"\rbar\r   \rdone\n", "> done\n"},
+        {"\r\n", "> \r\n"},
+        {"\r", "> \n"},
+        /* Two bars, the lower one below the cursor's place. */
+        {"\rA 0\n\rB 0\033[A\n\rB 1\033[A\n\rB 2\033[A\rA 1\n",
+         "> A 0\n> A 1\n"},
+        {"\rA\n\rB 1\033[A\n\rB 2\033[A\nplain\n",
+         "> A\n> B 2\n> plain\n"},
+        {"\rA\n\rB\033[A\n\n\rC\033[2A", "> A\n> C\n"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t cut = 1; cut < 9; cut++) {
+            struct bench *b = bench_new("> ");
+
+            feed(b, cases[i].in, strlen(cases[i].in), cut);
+            drain(b, RELAY_OUT_MIN, true);
+            assert_out(b, cases[i].want, strlen(cases[i].want));
+            bench_free(b);
+        }
+}
+
+static void show(struct bench *b, const char *want)
+{
+    size_t n;
+
+    assert_int_equal(relay_has_state(&b->r), want[0] != '\0');
+    assert_int_equal(relay_take_state(&b->r, b->piece, 5), 0);
+    n = relay_take_state(&b->r, b->piece, RELAY_OUT_MIN);
+    assert_int_equal(n, strlen(want));
+    assert_memory_equal(b->piece, want, n);
+    assert_false(relay_has_state(&b->r));
+}
+
+/* The present state is there on request, and is not repeated. */
+static void test_states_are_shown_once(void **state)
+{
+    struct bench *b = bench_new("> ");
+
+    (void)state;
+    feed(b, "no bar", 6, 9);
+    show(b, "");
+    feed(b, "\r", 1, 9);
+    show(b, "> no bar\n"); /* It may be a bar, or the end of a line. */
+    feed(b, "\n", 1, 9);
+    assert_int_equal(b->n_out, 0); /* It was shown. */
+    feed(b, "\r10%\r20%", 8, 9);
+    show(b, "> 20%\n");
+    feed(b, " of 9\n", 6, 9);
+    assert_out(b, "> 20% of 9\n", 11);
+    b->n_out = 0;
+    feed(b, "\r30%\r    ", 9, 9);
+    show(b, ""); /* Blank. */
+    feed(b, "\r40%\033[A", 7, 9);
+    show(b, "> 40%\n"); /* Without moving the cursor of the reader. */
+    feed(b, "\r\303", 2, 9);
+    show(b, ""); /* Nothing of half a character, */
+    feed(b, "\251\n", 2, 9);
+    assert_out(b, "> \303\251\n", 5); /* but all of it at the end. */
+    b->n_out = 0;
+    feed(b, "\r50%", 4, 9);
+    show(b, "> 50%\n");
+    drain(b, RELAY_OUT_MIN, true);
+    assert_int_equal(b->n_out, 0);
+    bench_free(b);
+}
+
+static void test_json(void **state)
+{
+    static const struct {
+        const char *in, *want;
+        size_t n;
+    } cases[] = {
+        {"plain and long enough for words\n",
+         "plain and long enough for words", 32},
+        {"a\"b\\c\td\n", "a\\\"b\\\\c\\u0009d", 8},
+        {"a\0b\33\n", "a\\u0000b\\u001b", 5},
+        {"\303\251\342\202\254\n", "\303\251\342\202\254", 6},
+        {"\377\303x\300\200\n", "\\ufffd\\ufffdx\\ufffd\\ufffd", 6},
+        {"12345678\3571234567\"\n", "12345678\\ufffd1234567\\\"", 18},
+        {"dos\r\n", "dos\\u000d", 5},
+    };
+    char want[128];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct bench *b = bench_new("");
+
+        relay_set_head(&b->r, "{\"line\":\"", true);
+        feed(b, cases[i].in, cases[i].n, 3);
+        assert_true(snprintf(want, sizeof want, "{\"line\":\"%s\"}\n",
+                             cases[i].want) > 0);
+        assert_out(b, want, strlen(want));
+        bench_free(b);
+    }
+}
+
+/* The worst line has room in RELAY_JSON_MIN, and all of it is needed. */
+static void test_json_room(void **state)
+{
+    char *in = malloc(RELAY_LINE_MAX), *out = malloc(RELAY_JSON_MIN);
+    struct bench *b = bench_new("");
+    size_t room, n;
+
+    (void)state;
+    assert_true(in && out);
+    relay_set_head(&b->r, "{\"line\":\"", true);
+    memset(relay_space(&b->r, &room), '\1', RELAY_LINE_MAX);
+    relay_put(&b->r, RELAY_LINE_MAX);
+    n = relay_take(&b->r, out, RELAY_JSON_MIN, false);
+    assert_int_equal(n, 9 + 6 * (RELAY_LINE_MAX - 1) + strlen(RELAY_MARK) + 3);
+    free(in);
+    free(out);
+    bench_free(b);
+}
+
+static void test_dropped_lines_are_counted(void **state)
+{
+    struct bench *b = bench_new("> ");
+    uint64_t bytes = 0;
+    size_t room;
+
+    (void)state;
+    memcpy(relay_space(&b->r, &room), "a\nbb\nccc", 8);
+    relay_put(&b->r, 8);
+    assert_int_equal(relay_drop(&b->r, false, &bytes), 2);
+    assert_int_equal(bytes, 5);
+    feed(b, "c\n", 2, 9);
+    assert_out(b, "> cccc\n", 7); /* Never a part of a line. */
+    assert_int_equal(b->r.n_lines, 1);
+    bench_free(b);
 }
 
 int main(void)
@@ -376,6 +554,11 @@ int main(void)
         cmocka_unit_test(test_put_beyond_the_room_is_clamped),
         cmocka_unit_test(test_small_reads_scan_each_byte_once),
         cmocka_unit_test(test_cuts_never_change_the_output),
+        cmocka_unit_test(test_bars_end_as_their_last_state),
+        cmocka_unit_test(test_states_are_shown_once),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_json_room),
+        cmocka_unit_test(test_dropped_lines_are_counted),
     };
 
     return cmocka_run_group_tests_name("relay", tests, NULL, NULL);

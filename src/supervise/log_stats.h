@@ -1,0 +1,15 @@
+/* log_stats: what became of one stream of one worker, over all attempts. */
+#ifndef SUPERVISE_LOG_STATS_H
+#define SUPERVISE_LOG_STATS_H
+
+#include <stdint.h>
+
+struct log_stats {
+    uint64_t bytes; /* Read from the worker. */
+    uint64_t lines; /* Of these, also those that --log-ranks hides. */
+    /* Not shown since nobody read agent's output (--log-overflow drop), or
+     * since the end came first. */
+    uint64_t dropped_lines, dropped_bytes;
+};
+
+#endif

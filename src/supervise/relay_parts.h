@@ -1,0 +1,21 @@
+/* relay_parts: what the files of the relay share. Pure. */
+#ifndef SUPERVISE_RELAY_PARTS_H
+#define SUPERVISE_RELAY_PARTS_H
+
+#include "supervise/relay.h"
+
+struct relay_line {
+    const char *at;
+    size_t len;     /* Without newline. */
+    size_t taken;   /* Bytes of the buffer that it stands for. */
+    bool is_part;   /* The line goes on. */
+};
+
+/* Write the line with what goes around it; it must fit. Returns the bytes. */
+size_t relay_write(const struct relay *r, const struct relay_line *line,
+                   char *out);
+
+/* The most that relay_write() may need. */
+size_t relay_write_max(const struct relay *r, const struct relay_line *line);
+
+#endif
