@@ -2,6 +2,7 @@
  * pod_deadline(). */
 #include "agent/loop_parts.h"
 
+#include "agent/last_words.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "supervise/proc.h"
@@ -15,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -67,26 +67,6 @@ void loop_after(struct loop *l)
         (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 0, 0);
 }
 
-static void reap(struct loop *l)
-{
-    int status;
-    pid_t pid;
-
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (loop_worker_died(l, pid, status) ||
-            loop_stage_died(l, pid, status))
-            continue;
-        if (pid == l->guard_pid) {
-            l->guard_pid = -1; /* Someone killed it: go on without. */
-            mem_close_at(&l->guard_fd);
-            l->guard_fd = -1;
-            continue;
-        }
-        l->n_reaped++;
-        supervisor_nudge(&l->pod.sup, loop_now());
-    }
-}
-
 static bool is_passed_on(int signo)
 {
     return signo == SIGUSR1 || signo == SIGUSR2 || signo == SIGWINCH ||
@@ -99,18 +79,18 @@ static void on_signal(uv_poll_t *poll, int status, int events)
 {
     struct loop *l = poll->data;
     struct signalfd_siginfo si;
-    bool children = false;
+    pid_t first = 0; /* To die. */
 
     (void)status;
     (void)events;
     while (read(l->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
-        if (si.ssi_signo == SIGCHLD)
-            children = true;
+        if (si.ssi_signo == SIGCHLD && first == 0)
+            first = (pid_t)si.ssi_pid;
         else if (is_passed_on((int)si.ssi_signo))
             pod_signal(&l->pod, loop_now(), (int)si.ssi_signo);
     }
-    if (children)
-        reap(l);
+    if (first > 0)
+        loop_reap(l, first);
     loop_after(l);
 }
 
@@ -345,9 +325,7 @@ int loop_run(const struct plan *plan)
                     "outlive it, going on");
     if (loop_open(l, &e) != 0) {
         log_set_sink(NULL, NULL);
-        log_error("%s", e.text);
-        return exit_map_code(&plan->o->exit_map, exit_class_of(e.code),
-                             e.code);
+        return last_words_early(plan->o, &e);
     }
     loop_say_plan(plan);
     pod_start(&l->pod, loop_now());

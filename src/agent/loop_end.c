@@ -1,6 +1,7 @@
-/* loop_end: the last words: verdict, termination log, output, exit status. */
+/* loop_end: the end: verdict, output, exit status. */
 #include "agent/loop_parts.h"
 
+#include "agent/last_words.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "supervise/guard.h"
@@ -10,30 +11,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-
-#define TERMINATION_LOG "/dev/termination-log"
-
-/* In one write, most important first; never made where the default is not
- * there, and never a reason to fail. */
-static void write_termination_log(const struct options *o, const char *text)
-{
-    const char *path = o->termination_log;
-    int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
-    int fd;
-
-    fd = open(path ? path : TERMINATION_LOG, path ? flags | O_CREAT : flags,
-              0644);
-    if (fd < 0) {
-        if (path)
-            log_warning("--termination-log %s: %s, going on", path,
-                        strerror(errno));
-        return;
-    }
-    if (write(fd, text, strlen(text)) < 0 && path)
-        log_warning("--termination-log %s: %s, going on", path,
-                    strerror(errno));
-    (void)close(fd);
-}
 
 /* The verdict of a failure is shown whatever -q says. */
 static void say_verdict(struct loop *l, char *text)
@@ -78,15 +55,16 @@ int loop_end(struct loop *l)
         stream_close(&l->workers[i].err);
     }
     say_stuck(l);
+    pod_verdict(&l->pod, loop_now(), &v);
+    loop_hand_on_error(l, &v);
     loop_forget_errors(l);
     if (l->error_dir[0])
         (void)rmdir(l->error_dir);
-    pod_verdict(&l->pod, loop_now(), &v);
     v.n_reaped = l->n_reaped;
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
-    write_termination_log(l->plan->o, text);
+    last_words_write(l->plan->o, &v, l->plan->host);
     loop_logs_end(l, say_verdict, text);
     return verdict_code(&v);
 }

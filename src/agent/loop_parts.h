@@ -17,6 +17,7 @@
 
 #define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
 #define LOOP_ERROR_PATH 160
+#define LOOP_PATH_MAX 4096
 #define STREAM_READ_MAX (256u << 10) /* Bytes of one stream in one go. */
 
 struct stream_watch { /* Freed when libuv has closed it. */
@@ -135,6 +136,15 @@ void loop_make_error_dir(struct loop *l, uint32_t i, uint32_t attempt);
 void loop_error_file(const struct loop *l, uint32_t i, char *path, size_t cap);
 void loop_forget_errors_of(struct loop *l, uint32_t i);
 void loop_forget_errors(struct loop *l);
+
+/* loop_death.c */
+/* All dead children; `first` died before the others. */
+void loop_reap(struct loop *l, pid_t first);
+/* Last words and a hint, for a failure with code and signo. */
+void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
+                        struct failure *f);
+/* The error file of the cause becomes agent's own, where it has one. */
+void loop_hand_on_error(struct loop *l, const struct verdict *v);
 
 /* loop_again.c */
 int loop_again_new(struct loop *l, struct err *e);

@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TAIL_LINES 8
 #define GUARD_AFTER_MS 5
 
 static void describe_worker(struct loop *l, struct contract_in *in,
@@ -202,29 +201,19 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
 {
     struct worker *w = &l->workers[i];
     struct failure f = {.kind = FAILURE_WORKER, .code = code, .signo = signo};
-    struct verdict_facts facts = {.exec_errno = exec_errno,
-                                  .command = is_pre_start(l, i)
-                                                 ? "sh"
-                                                 : l->plan->o->args[0]};
-    char hint[FAILURE_TEXT_MAX] = "";
     struct pod_exit x = {.worker = is_pre_start(l, i) ? 0 : i,
                          .pid = (uint32_t)w->pid,
                          .code = code,
                          .signo = signo,
                          .ran_ms = loop_now() - w->start_ms};
 
-    if (code != 0) {
-        uint64_t now = facts_oom_kills();
-
-        facts.oom_kills = now > l->oom_kills ? now - l->oom_kills : 0;
-        facts_shm(&facts.shm_bytes, &facts.shm_used);
-        (void)tail_text(&w->tail, TAIL_LINES, f.tail, sizeof f.tail);
-        verdict_hint(hint, sizeof hint, &f, &facts);
-    }
+    if (code != 0)
+        loop_explain_death(l, i, exec_errno, &f);
     if (w->unborn)
-        (void)text_copy(hint, sizeof hint, w->unborn_err.text);
-    x.hint = hint;
+        (void)text_copy(f.text, sizeof f.text, w->unborn_err.text);
+    x.hint = f.text;
     x.tail = f.tail;
+    x.from_file = f.from_file;
     w->pid = 0;
     w->unborn = false;
     pod_worker_exit(&l->pod, loop_now(), &x);

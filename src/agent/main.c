@@ -1,5 +1,6 @@
 /* main: block signals, read the options, and hand over. */
 #include "agent/help.h"
+#include "agent/last_words.h"
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/plan.h"
@@ -78,10 +79,8 @@ static int run(const struct options *o)
     static struct plan plan; /* Lives until exit. */
     struct err e;
 
-    if (plan_make(&plan, o, environ, &e) != 0) {
-        log_error("%s", e.text);
-        return exit_map_code(&o->exit_map, exit_class_of(e.code), e.code);
-    }
+    if (plan_make(&plan, o, environ, &e) != 0)
+        return last_words_early(o, &e);
     return loop_run(&plan);
 }
 
@@ -130,10 +129,8 @@ int main(int argc, char **argv)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     fill_standard_descriptors();
     use_plain_names();
-    if (options_read(&o, argc, argv, environ, &e) != 0) {
-        log_error("%s", e.text);
-        return exit_map_code(&o.exit_map, exit_class_of(e.code), e.code);
-    }
+    if (options_read(&o, argc, argv, environ, &e) != 0)
+        return last_words_early(&o, &e);
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;
     if (level < LOG_ERROR)
         level = LOG_ERROR;

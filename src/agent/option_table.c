@@ -210,6 +210,12 @@ static const struct opt_row rows[] = {
      .more = "\"drop\": lines that do not fit are dropped, counted and "
              "reported. In either case agent itself never waits.",
      .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "report", path, NULL, "Write the verdict to FILE, as JSON."),
+     .at = AT(report), .arg = "FILE", .none = "none",
+     .more = "Written at the end, under another name first, so that nobody "
+             "reads half of it. Each pod writes its own; docs/report.md has "
+             "the members.",
+     .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "termination-log", path, NULL,
          "Where the verdict goes, too."),
      .at = AT(termination_log), .none = "/dev/termination-log if it exists",
@@ -260,7 +266,7 @@ static const struct opt_row rows[] = {
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
     LATER_FLAG("expand"), LATER("preflight"),
-    LATER("http"), LATER("socket"), LATER("report"),
+    LATER("http"), LATER("socket"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 

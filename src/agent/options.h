@@ -109,6 +109,7 @@ struct options {
     const char *log_dir;    /* NULL: no files. */
     uint64_t log_max_bytes; /* Of a file, then it is rotated; 0: never. */
     unsigned log_keep;      /* Old files that stay. */
+    const char *report; /* NULL: none. */
     const char *termination_log; /* NULL: the default place, if it exists. */
     unsigned quiet, verbose;     /* How often -q and -v were given. */
 

@@ -87,6 +87,7 @@ struct pod_exit { /* How a worker ended. */
     int signo;
     uint64_t ran_ms;
     const char *hint, *tail; /* Borrowed for the call. */
+    bool from_file;          /* `tail` is of its error file. */
 };
 
 struct pod_out {

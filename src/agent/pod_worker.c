@@ -69,6 +69,7 @@ void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
     f->pid = x->pid;
     f->round = p->round;
     f->ran_ms = x->ran_ms;
+    f->from_file = x->from_file;
     (void)text_copy(f->host, sizeof f->host, p->cfg.host);
     (void)text_copy(f->text, sizeof f->text, x->hint);
     (void)text_copy(f->tail, sizeof f->tail, x->tail);

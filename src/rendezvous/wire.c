@@ -102,7 +102,7 @@ static void walk_string(struct walk *w, char *s, size_t cap)
 static void walk_failure(struct walk *w, struct failure *f)
 {
     uint8_t kind = (uint8_t)f->kind, code = (uint8_t)f->code,
-            signo = (uint8_t)f->signo;
+            signo = (uint8_t)f->signo, from_file = f->from_file;
 
     walk_u8(w, &kind);
     walk_u8(w, &code);
@@ -123,6 +123,10 @@ static void walk_failure(struct walk *w, struct failure *f)
     walk_string(w, f->host, sizeof f->host);
     walk_string(w, f->text, sizeof f->text);
     walk_string(w, f->tail, sizeof f->tail);
+    walk_u8(w, &from_file);
+    if (!w->why && from_file > 1)
+        w->why = "no such kind of last lines";
+    f->from_file = from_file == 1;
 }
 
 static void walk_hello(struct walk *w, struct wire_msg *m)

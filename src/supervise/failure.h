@@ -29,10 +29,12 @@ struct failure {
     uint32_t pid;              /* WORKER, PREPARE; 0: could not be started. */
     uint32_t round;      /* The round that it ended. */
     uint64_t ran_ms;     /* WORKER, PREPARE: from its start to its end. */
+    bool from_file;      /* WORKER: `tail` is what its error file says. */
     char host[FAILURE_HOST_MAX]; /* The pod's host name. */
     char text[FAILURE_TEXT_MAX]; /* AGENT, LOST: what, where, why, what to do.
                                     WORKER, PREPARE: a hint, or "". */
-    char tail[FAILURE_TAIL_MAX]; /* WORKER, PREPARE: last stderr lines. */
+    char tail[FAILURE_TAIL_MAX]; /* WORKER, PREPARE: last stderr lines, or of
+                                    the worker's error file. */
 };
 
 /* Pure. Whether `a` is the more likely cause of two failures of one round that

@@ -2,13 +2,14 @@
 #include "supervise/tail.h"
 
 #include "base/text.h"
+#include "supervise/box.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 void tail_init(struct tail *t)
 {
-    memset(t, 0, sizeof *t);
+    t->len = t->next = 0; /* The ring need not be touched. */
 }
 
 void tail_put(struct tail *t, const char *bytes, size_t n)
@@ -149,6 +150,7 @@ size_t tail_text(const struct tail *t, unsigned max_lines, char *out,
     char s[TAIL_MAX + 1];
     size_t n = keep_last_states(s, straighten(t, s)), start = 0;
 
+    n = box_strip(s, n);
     while (n > 0 && strchr("\n\t ", s[n - 1]))
         n--;
     s[n] = '\0';

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#define TAIL_MAX 2048
+#define TAIL_MAX 16384 /* A launcher inside a worker says that much last. */
 
 struct tail {
     char ring[TAIL_MAX];
@@ -19,7 +19,7 @@ void tail_put(struct tail *t, const char *bytes, size_t n);
  * newline, as valid UTF-8, to `out` of `cap` bytes (the newest are kept where
  * not all fits; of a last line that does not fit alone, its beginning).
  * Escape sequences, what a carriage return overwrote, and blank lines at the
- * end are left out. Returns the length. */
+ * end are left out, and so is what box.h knows. Returns the length. */
 size_t tail_text(const struct tail *t, unsigned max_lines, char *out,
                  size_t cap);
 

@@ -266,7 +266,10 @@ static void add_tail(struct text *t, const struct failure *f)
     char head[64];
     size_t head_len, need = indented_len(tail), room = t->cap - 1 - t->len;
 
-    if (f->kind == FAILURE_PREPARE)
+    if (f->from_file)
+        (void)snprintf(head, sizeof head, "\nrank %u's error file says:",
+                       f->rank);
+    else if (f->kind == FAILURE_PREPARE)
         (void)snprintf(head, sizeof head, "\nlast lines of its stderr:");
     else
         (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",

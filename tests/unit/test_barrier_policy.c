@@ -211,6 +211,44 @@ static void test_other_failures_are_not_the_same(void **state)
     assert_string_equal(last.text, ""); /* "4 of 4 restarts" says it. */
 }
 
+/* A worker that may be started again alone: each question costs one restart,
+ * asked again it is answered alike; a new agent's numbers begin anew. */
+static void test_again(void **state)
+{
+    struct barrier_config c = usual(2);
+    struct wire_msg m;
+    uint64_t delay;
+
+    (void)state;
+    c.scope_worker = true;
+    run_with(&c);
+    m = failed(3, 0);
+    m.serial = m.in_a_row = 1;
+    say(1000, 1, m);
+    told("1:AGAIN ");
+    assert_int_equal(last.serial, 1);
+    assert_int_equal(last.go, 1);
+    assert_int_equal(last.n_restarts, 1);
+    delay = last.delay_ms;
+    say(1001, 1, m);
+    told("1:AGAIN ");
+    assert_int_equal(last.delay_ms, delay);
+    assert_int_equal(b.n_restarts, 1);
+    m.serial = m.in_a_row = 2;
+    say(2000, 1, m);
+    told("1:AGAIN ");
+    assert_in_range(last.delay_ms, 1500, 2000);
+    m.serial = 3;
+    say(3000, 1, m);
+    told("0:END 1:END ");
+    assert_int_equal(last.code, 3);
+    c.scope_worker = false; /* Pod 0 decides: all are stopped. */
+    run_with(&c);
+    say(1000, 1, m);
+    barrier_timeout(&b, 1000 + BARRIER_SETTLE_MS);
+    told("0:STOP 1:STOP ");
+}
+
 /* What is told of a decision. */
 static void test_reasons(void **state)
 {
@@ -401,6 +439,7 @@ int main(void)
         cmocka_unit_test(test_budget_within_a_period),
         cmocka_unit_test(test_same_failure_limit),
         cmocka_unit_test(test_other_failures_are_not_the_same),
+        cmocka_unit_test(test_again),
         cmocka_unit_test(test_reasons),
         cmocka_unit_test(test_no_budget),
         cmocka_unit_test(test_backoff_bounds),

@@ -1,0 +1,135 @@
+/* last_words: see last_words.h. */
+#include "agent/last_words.h"
+
+#include "agent/machine.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "supervise/report.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TERMINATION_LOG "/dev/termination-log"
+
+/* In one write, most important first; never made where the default is not
+ * there. */
+static void write_termination_log(const struct options *o, const char *text)
+{
+    const char *path = o->termination_log;
+    int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
+    int fd;
+
+    fd = open(path ? path : TERMINATION_LOG, path ? flags | O_CREAT : flags,
+              0644);
+    if (fd < 0) {
+        if (path)
+            log_warning("--termination-log %s: %s, going on", path,
+                        strerror(errno));
+        return;
+    }
+    if (write(fd, text, strlen(text)) < 0 && path)
+        log_warning("--termination-log %s: %s, going on", path,
+                    strerror(errno));
+    (void)close(fd);
+}
+
+/* A reader never sees half of it. */
+static int write_file(const char *path, const char *text, size_t len)
+{
+    char temp[PATH_MAX + 32];
+    int fd, failed = 0;
+
+    (void)snprintf(temp, sizeof temp, "%s.%d.part", path, (int)getpid());
+    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -errno;
+    while (len > 0 && !failed) {
+        ssize_t n = write(fd, text, len);
+
+        if (n < 0 && errno != EINTR)
+            failed = errno;
+        else if (n > 0) {
+            text += n;
+            len -= (size_t)n;
+        }
+    }
+    if (close(fd) != 0 && !failed)
+        failed = errno;
+    if (!failed && rename(temp, path) != 0)
+        failed = errno;
+    if (failed)
+        (void)unlink(temp);
+    return -failed;
+}
+
+static void write_report(const struct options *o, const struct verdict *v,
+                         const char *host)
+{
+    struct report r = {.verdict = v,
+                       .job_id = o->job_id ? o->job_id : "",
+                       .host = host,
+                       .agent_version = AGENT_VERSION};
+    autofree char *buf = malloc(REPORT_MAX);
+    struct timespec now;
+    struct text t;
+    int e;
+
+    if (!buf)
+        return;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    r.end_unix_ms = (uint64_t)now.tv_sec * 1000 +
+                    (uint64_t)now.tv_nsec / 1000000;
+    text_init(&t, buf, REPORT_MAX);
+    report_write(&t, &r);
+    e = write_file(o->report, buf, t.len);
+    if (e != 0)
+        log_warning("--report %s: %s, going on", o->report, strerror(-e));
+}
+
+static void log_verdict(const struct options *o, const struct verdict *v)
+{
+    char text[VERDICT_MAX];
+    struct text t;
+
+    text_init(&t, text, sizeof text);
+    verdict_write(&t, v);
+    write_termination_log(o, text);
+}
+
+void last_words_write(const struct options *o, const struct verdict *v,
+                      const char *host)
+{
+    log_verdict(o, v);
+    if (o->report)
+        write_report(o, v, host);
+}
+
+int last_words_early(const struct options *o, const struct err *e)
+{
+    struct verdict v = {.exit_code = e->code, .map = &o->exit_map,
+                        .node_rank = o->node_rank, .nnodes = o->nnodes,
+                        .max_restarts = o->max_restarts};
+    char host[FAILURE_HOST_MAX];
+
+    log_error("%s", e->text);
+    if (o->command == CMD_RUN) {
+        machine_host(host, sizeof host);
+        v.cause.kind = FAILURE_AGENT;
+        v.cause.code = e->code;
+        v.cause.node_rank = o->node_rank;
+        (void)text_copy(v.cause.host, sizeof v.cause.host, host);
+        (void)text_copy(v.cause.text, sizeof v.cause.text, e->text);
+        /* `kubectl exec pod agent --typo` must not speak for the container. */
+        if (o->termination_log || getpid() == 1)
+            log_verdict(o, &v);
+        if (o->report)
+            write_report(o, &v, host);
+    }
+    return verdict_code(&v);
+}

@@ -1,0 +1,17 @@
+/* last_words: where the verdict goes besides stderr: the termination log of
+ * the container, and --report. Never a reason to fail. */
+#ifndef AGENT_LAST_WORDS_H
+#define AGENT_LAST_WORDS_H
+
+#include "agent/options.h"
+#include "supervise/verdict.h"
+
+/* Both, before the verdict is said. `host`: of this pod. */
+void last_words_write(const struct options *o, const struct verdict *v,
+                      const char *host);
+
+/* It ends before there is a job: say why, write both. Returns what to exit
+ * with. */
+int last_words_early(const struct options *o, const struct err *e);
+
+#endif

@@ -1,0 +1,176 @@
+/* loop_death: children that died, in order, and what is known of a worker's
+ * death: its last words, its error file, and what this machine knows. */
+#include "agent/loop_parts.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "supervise/error_file.h"
+#include "supervise/facts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TAIL_LINES 8
+#define COPY_MAX (64u << 20) /* Of an error file that is handed on. */
+
+/* A plain file; -1 where it is none: a worker may have put anything there. */
+static int open_plain(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW |
+                            O_NOCTTY);
+    struct stat st;
+
+    if (fd >= 0 && (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* As much as there is and fits. */
+static bool read_some(int fd, char *buf, size_t cap, size_t *ret_n)
+{
+    size_t n = 0;
+    ssize_t r = 1;
+
+    while (n < cap && r > 0) {
+        r = read(fd, buf + n, cap - n);
+        n += r > 0 ? (size_t)r : 0;
+    }
+    *ret_n = n;
+    return r >= 0 && n > 0;
+}
+
+/* What its error file says, as its last words. */
+static bool read_error_file(const struct loop *l, uint32_t i, char *out,
+                            size_t cap)
+{
+    char path[LOOP_ERROR_PATH], buf[ERROR_FILE_MAX];
+    struct error_file f;
+    size_t n;
+
+    if (i >= l->plan->nproc || !l->workers[i].has_error_dir)
+        return false;
+    loop_error_file(l, i, path, sizeof path);
+    autoclose int fd = open_plain(path);
+
+    return fd >= 0 && read_some(fd, buf, sizeof buf, &n) &&
+           error_file_read(buf, n, &f) && error_file_text(&f, out, cap) > 0;
+}
+
+void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
+                        struct failure *f)
+{
+    struct verdict_facts facts = {.exec_errno = exec_errno,
+                                  .command = i == l->plan->nproc
+                                                 ? "sh"
+                                                 : l->plan->o->args[0]};
+    uint64_t now = facts_oom_kills();
+
+    facts.oom_kills = now > l->oom_kills ? now - l->oom_kills : 0;
+    facts_shm(&facts.shm_bytes, &facts.shm_used);
+    (void)tail_text(&l->workers[i].tail, TAIL_LINES, f->tail, sizeof f->tail);
+    verdict_hint(f->text, sizeof f->text, f, &facts);
+    if (!read_error_file(l, i, f->tail, sizeof f->tail))
+        return;
+    f->from_file = true;
+    if (!f->text[0]) /* The last lines say nothing that is known. */
+        verdict_hint(f->text, sizeof f->text, f, &facts);
+}
+
+static const char *own_error_file(const struct loop *l)
+{
+    static const char name[] = "TORCHELASTIC_ERROR_FILE=";
+
+    for (char *const *e = l->plan->envp; *e; e++)
+        if (strncmp(*e, name, sizeof name - 1) == 0)
+            return *e + sizeof name - 1;
+    return "";
+}
+
+/* Its beginning is in buf[0..n); torch adds the exit code to what it hands
+ * on. */
+static int copy_with_code(int in, FILE *out, char *buf, size_t n, int code)
+{
+    struct error_file f;
+    size_t from = 0, total = 0;
+
+    if (error_file_read(buf, n, &f) && f.inner_at > 0 && !f.has_code) {
+        from = f.inner_at;
+        (void)fwrite(buf, 1, from, out);
+        (void)fprintf(out, "\"errorCode\": %d, ", code);
+    }
+    while (n > 0 && total < COPY_MAX) {
+        ssize_t more;
+
+        (void)fwrite(buf + from, 1, n - from, out);
+        total += n;
+        more = read(in, buf, ERROR_FILE_MAX);
+        from = 0;
+        n = more > 0 ? (size_t)more : 0;
+    }
+    return fflush(out) == 0 && !ferror(out) ? 0 : -1;
+}
+
+void loop_hand_on_error(struct loop *l, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    const char *to = own_error_file(l);
+    char path[LOOP_ERROR_PATH], temp[LOOP_PATH_MAX], buf[ERROR_FILE_MAX];
+    autofclose FILE *out = NULL;
+    size_t n = 0;
+
+    if (!*to || f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
+        f->local_rank >= l->plan->nproc || strlen(to) > sizeof temp - 8 ||
+        !l->workers[f->local_rank].has_error_dir)
+        return;
+    loop_error_file(l, f->local_rank, path, sizeof path);
+    autoclose int in = open_plain(path);
+
+    if (in < 0 || !read_some(in, buf, sizeof buf, &n))
+        return;
+    (void)snprintf(temp, sizeof temp, "%s.part", to);
+    out = fopen(temp, "we");
+    if (!out || copy_with_code(in, out, buf, n, f->code) != 0 ||
+        rename(temp, to) != 0) {
+        log_warning("TORCHELASTIC_ERROR_FILE %s: %s, going on", to,
+                    strerror(errno));
+        (void)unlink(temp);
+    }
+}
+
+/* A dead child, `which` or any (-1); false where there is none. */
+static bool reap_one(struct loop *l, pid_t which)
+{
+    int status;
+    pid_t pid = waitpid(which, &status, WNOHANG);
+
+    if (pid <= 0)
+        return false;
+    if (loop_worker_died(l, pid, status) || loop_stage_died(l, pid, status))
+        return true;
+    if (pid == l->guard_pid) {
+        l->guard_pid = -1; /* Someone killed it: go on without. */
+        mem_close_at(&l->guard_fd);
+        l->guard_fd = -1;
+        return true;
+    }
+    l->n_reaped++;
+    supervisor_nudge(&l->pod.sup, loop_now());
+    return true;
+}
+
+/* waitpid(-1) gives the oldest child first, not who died first. Of SIGCHLDs
+ * that are pending together the kernel keeps the first one's pid: `first`. */
+void loop_reap(struct loop *l, pid_t first)
+{
+    (void)reap_one(l, first);
+    while (reap_one(l, -1))
+        ;
+}
