@@ -93,11 +93,12 @@ $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
 	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(static_libs) $(LDLIBS) 2>$@.ldlog || { cat $@.ldlog >&2; exit 1; }
 
-# Dynamic, as it opens what it asks.
+# Dynamic, as it opens what it asks; but it needs no library of its own.
 $(O)/agent-probe: $(probe_obj)
 	$(call say,LD,$@)
 	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
-	    $(shell $(PKG_CONFIG) --libs jansson) -ldl $(LDLIBS)
+	    -Wl,-Bstatic $(shell $(PKG_CONFIG) --libs jansson) \
+	    -Wl,-Bdynamic -ldl $(LDLIBS)
 
 # A program of its own: dynamic, with libcurl, for where images are built.
 $(O)/libfetch.a: $(fetch_obj)
@@ -218,6 +219,13 @@ check-system: all $(tool_bin)
 check-tree: all
 	$(Q)O=$(abspath $(O)) CC='$(CC)' tests/run -o $(O)/results tree \
 	    scripts/check-layers scripts/check-style scripts/check-docs
+# Real containers: as root, with podman. Not part of `make check`.
+check-containers:
+	$(Q)scripts/deps containers
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)O=$(abspath $(O)) TEST_LIMIT=1200 tests/run -o $(O)/results \
+	    containers tests/containers/*.sh
+	$(Q)tests/run --summary $(O)/results containers
 check-torch: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
@@ -260,7 +268,7 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
-    check-tree check-torch check-mutants check-net bench-barrier build-sim \
+    check-tree check-torch check-containers check-mutants check-net bench-barrier build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The images, and agent as PID 1 of real containers.
+. "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/containers.sh"
+containers_begin
+ok "a base from Debian's packages" base_image
+ok "docker/Dockerfile" image agent:test Dockerfile
+ok "Dockerfile.pytorch on a stand-in" image agent-pytorch:test \
+    Dockerfile.pytorch --build-arg AGENT=agent:test --build-arg PYTORCH="$base"
+ok "Dockerfile.cuda on a stand-in" image agent-cuda:test \
+    Dockerfile.cuda --build-arg AGENT=agent:test --build-arg CUDA="$base"
+
+run help agent:test
+is "by itself it says how it is used" \
+    "$? $(head -c 12 "$T/help.out")" "0 usage: agent"
+# shellcheck disable=SC2016 # for the worker's shell
+run pid1 agent:test --nproc 2 -- sh -c 'echo $PPID $RANK'
+is "it is PID 1, and the workers are its children" \
+    "$? $(sort "$T/pid1.out" | paste -s -d ' ')" "0 [rank0] 1 0 [rank1] 1 1"
+run code agent-pytorch:test --max-restarts 0 -- sh -c 'exit 42'
+is "a worker's code is the container's" $? 42
+ok "agent-probe runs" run probe --entrypoint agent-probe agent-cuda:test \
+    --only nccl
+
+# The one static file in an image with nothing else.
+mkdir "$T/scratch"
+cp "$agent" "$T/scratch/agent"
+printf 'FROM scratch\nCOPY agent /agent\nENTRYPOINT ["/agent"]\n' \
+    >"$T/scratch/Dockerfile"
+podman build -q -t agent-scratch:test "$T/scratch" >"$T/log" 2>&1
+run scratch agent-scratch:test -- /agent --version
+is "FROM scratch" "$? $(cat "$T/scratch.out")" "0 [rank0] $("$agent" --version)"
+run bare --read-only --user 12345:12345 --cap-drop all \
+    --security-opt no-new-privileges agent:test --nproc 2 -- id -u
+is "read-only root, any uid, no capability" \
+    "$? $(sort -u "$T/bare.out" | paste -s -d ' ')" \
+    "0 [rank0] 12345 [rank1] 12345"
+
+start stop agent:test -- sh -c 'trap "echo asked; exit 0" TERM; echo up
+    while :; do sleep .05; done'
+ok "a job runs" wait_for says stop 'up'
+ok "podman stop" podman stop -t 20 "stop-$$"
+is "ends it with 143" "$(code_of stop)" 143
+ok "the worker was asked" says stop 'asked'
+
+# 200 MiB in a pod of 64: the worker is killed, and agent says by whom.
+run oom --memory 64m --memory-swap 64m agent:test --max-restarts 0 -- \
+    sh -c 'head -c 200m /dev/zero | tail'
+code=$?
+ok "out of memory: 137, of tail or of the shell" [ $code = 137 ]
+has "the verdict knows that it was memory" "$T/oom.err" 'OOM|out of memory'
+
+run orphans --pids-limit 40 agent:test -- sh -c \
+    'for i in 1 2 3 4 5 6 7 8 9 10; do
+         for k in 1 2 3 4 5 6 7 8 9 10; do (sleep .01 &); done; wait; sleep .1
+     done; ls /proc | grep -c "^[0-9]"'
+is "a hundred orphans with 40 processes allowed" $? 0
