@@ -48,7 +48,10 @@ static_libs = -larchive -lzstd -llzma \
     $(shell $(PKG_CONFIG) --libs libuv-static jansson zlib libcrypto)
 shared_libs = $(shell $(PKG_CONFIG) --libs libuv jansson zlib libcrypto) \
     -larchive -lpthread -ldl
-fetch_libs = $(shell $(PKG_CONFIG) --libs libcurl jansson libcrypto)
+# Of what the tools need, jansson is in few images: it goes in.
+jansson_static = -Wl,-Bstatic $(shell $(PKG_CONFIG) --libs jansson) \
+    -Wl,-Bdynamic
+fetch_libs = $(jansson_static) $(shell $(PKG_CONFIG) --libs libcurl libcrypto)
 
 agent_main := src/agent/main.c
 agent_only := src/dataset/archive_static.c
@@ -97,8 +100,7 @@ $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
 $(O)/agent-probe: $(probe_obj)
 	$(call say,LD,$@)
 	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
-	    -Wl,-Bstatic $(shell $(PKG_CONFIG) --libs jansson) \
-	    -Wl,-Bdynamic -ldl $(LDLIBS)
+	    $(jansson_static) -ldl $(LDLIBS)
 
 # A program of its own: dynamic, with libcurl, for where images are built.
 $(O)/libfetch.a: $(fetch_obj)

@@ -22,6 +22,30 @@ is "a worker's code is the container's" $? 42
 ok "agent-probe runs" run probe --entrypoint agent-probe agent-cuda:test \
     --only nccl
 
+# Dockerfile.mnist, with digits of this tree from a server on this machine.
+mkdir -p "$T/ctx/docker"
+port=$(free_port)
+python3 -m http.server --bind 127.0.0.1 --directory "$top/examples/digits" \
+    "$port" >"$T/http.log" 2>&1 &
+server=$!
+python3 - "$top/examples/digits/manifest.json" "$port" \
+    >"$T/ctx/docker/mnist.json" <<'E'
+import json, sys
+m = json.load(open(sys.argv[1]))
+for f in m["files"]:
+    f["urls"] = [f"http://127.0.0.1:{sys.argv[2]}/{f['path']}"]
+json.dump(m, sys.stdout)
+E
+ok "Dockerfile.mnist fetches and verifies" podman build -q --pull=never \
+    --network=host -t mnist:test -f "$top/docker/Dockerfile.mnist" \
+    --build-arg AGENT=agent:test --build-arg BASE="$base" "$T/ctx"
+kill "$server"
+# shellcheck disable=SC2016 # for the worker's shell
+run mnist mnist:test -- sh -c 'ls "$AGENT_DATASET_DIR/MNIST/raw"; env'
+is "it has the set unpacked" \
+    "$? $(grep -c 'rank0. t.*-ubyte$' "$T/mnist.out")" "0 4"
+has "and is offline" "$T/mnist.out" 'http_proxy=http://127'
+
 # The one static file in an image with nothing else.
 mkdir "$T/scratch"
 cp "$agent" "$T/scratch/agent"
