@@ -192,6 +192,8 @@ static const char tail_1[] =
     ".Sh FILES\n.Bl -tag -width Ds\n"
     ".It Pa /dev/termination-log\n"
     "The verdict in at most 4096 bytes, where it exists.\n"
+    ".It Pa /run/agent.sock\n"
+    "Where\n.Nm Cm status\nasks; see\n.Fl Fl socket .\n"
     ".It Pa STAGE/<name>@<digest16>/\nA finished data set.\n.El\n";
 
 static const char tail_2[] =

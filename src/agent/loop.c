@@ -306,6 +306,8 @@ static int loop_open(struct loop *l, struct err *e)
         r = loop_workers_new(l, e);
     if (r == 0)
         r = loop_again_new(l, e);
+    if (r == 0)
+        r = loop_asks_new(l, e);
     return r;
 }
 

@@ -49,6 +49,7 @@ int loop_end(struct loop *l)
     struct verdict v;
     struct text t;
 
+    loop_asks_end(l);
     guard_end(&l->guard_fd, l->guard_pid);
     for (uint32_t i = 0; l->workers && i < l->n_slots; i++) {
         stream_close(&l->workers[i].out);

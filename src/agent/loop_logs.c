@@ -54,7 +54,7 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     const struct options *o = s->loop->plan->o;
     char prefix[RELAY_PREFIX_MAX] = "";
     uint32_t rank = in->rank_base + in->local_rank;
-    bool is_err = s->tail != NULL;
+    bool is_err = s->is_err;
     bool is_rank = in->local_rank < s->loop->plan->nproc; /* No --pre-start. */
     char ranks[64] = "\"rank\":null,\"local_rank\":null";
 
@@ -81,8 +81,8 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
         (void)text_copy(s->base, sizeof s->base, prefix);
     relay_init(&s->relay, buf, "");
     relay_set_head(&s->relay, s->base, false);
-    if (is_err)
-        tail_init(s->tail);
+    tail_init(s->tail);
+    s->n_read = 0;
 }
 
 void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,

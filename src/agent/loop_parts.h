@@ -28,11 +28,13 @@ struct stream_watch { /* Freed when libuv has closed it. */
 struct stream {
     struct loop *loop;
     struct stream_watch *watch; /* NULL: closed. */
+    uint64_t read_ms, n_read; /* Of the last bytes: when, and which read. */
     int fd;
     bool stalled; /* The output has no room; not read meanwhile. */
+    bool is_err;
     bool is_hidden; /* By --log-ranks. */
     struct out *out;
-    struct tail *tail; /* Of stderr, else NULL. */
+    struct tail *tail;
     struct relay relay;
     char base[RELAY_HEAD_MAX - 64]; /* Before a line, but for the time. */
     uint64_t bar_due_ms; /* A progress bar's state is shown then; 0: none. */
@@ -51,7 +53,10 @@ struct worker {
     bool unborn; /* Its fork failed; to be reported. */
     struct err unborn_err;
     struct stream out, err;
-    struct tail tail;
+    struct tail tail, out_tail;
+    uint32_t n_starts;
+    uint64_t end_ms; /* Of its last death: when and how. */
+    int code, signo;
 };
 
 struct loop {
@@ -104,6 +109,8 @@ struct loop {
     bool is_init; /* PID 1. */
     pid_t guard_pid;
     int guard_fd;
+    struct asks *asks; /* loop_ask.h */
+    uint64_t n_reads;
 
     pid_t stage_pid;
     int stage_fd;
@@ -190,6 +197,12 @@ int loop_stage_new(struct loop *l, struct err *e);
 void loop_stage(struct loop *l);
 void loop_stage_kill(struct loop *l);
 bool loop_stage_died(struct loop *l, pid_t pid, int status);
+
+/* loop_ask.c */
+int loop_asks_new(struct loop *l, struct err *e);
+/* Make the socket of `agent status`, if it is to be made yet. */
+void loop_asks_open(struct loop *l);
+void loop_asks_end(struct loop *l);
 
 /* loop_mesh.c */
 void loop_mesh_actions(struct pod_out *out);

@@ -152,8 +152,9 @@ void stream_drain(struct stream *s, bool is_dead)
             break; /* Of the dead: the tail may be read, as far as it fits. */
         n = read(s->fd, at, room);
         if (n > 0) {
-            if (s->tail)
-                tail_put(s->tail, at, (size_t)n);
+            tail_put(s->tail, at, (size_t)n);
+            s->n_read = ++s->loop->n_reads;
+            s->read_ms = uv_now(&s->loop->uv);
             relay_put(&s->relay, (size_t)n);
             s->stats.bytes += (uint64_t)n;
             budget -= (size_t)n < budget ? (size_t)n : budget;

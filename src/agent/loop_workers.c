@@ -79,6 +79,8 @@ int loop_workers_new(struct loop *l, struct err *e)
         w->out.out = l->stdout_q;
         w->err.out = l->stderr_q;
         w->err.tail = &w->tail;
+        w->out.tail = &w->out_tail;
+        w->err.is_err = true;
     }
     return 0;
 }
@@ -107,6 +109,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
                  l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
     stream_begin(&w->err, &in,
                  l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX);
+    w->n_starts++;
     w->start_ms = loop_now();
     w->unborn = contract_env(&in, l->env_bytes, l->env_cap, l->envp,
                              l->envp_max, &w->unborn_err) != 0;
@@ -214,6 +217,9 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
     x.hint = f.text;
     x.tail = f.tail;
     x.from_file = f.from_file;
+    w->code = code;
+    w->signo = signo;
+    w->end_ms = loop_now();
     w->pid = 0;
     w->unborn = false;
     pod_worker_exit(&l->pod, loop_now(), &x);

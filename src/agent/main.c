@@ -1,4 +1,5 @@
 /* main: block signals, read the options, and hand over. */
+#include "agent/command_status.h"
 #include "agent/help.h"
 #include "agent/last_words.h"
 #include "agent/loop.h"
@@ -97,6 +98,8 @@ static int dispatch(const struct options *o)
         return dataset_command_verify(o);
     case CMD_MANIFEST:
         return dataset_command_manifest(o);
+    case CMD_STATUS:
+        return command_status(o);
     case CMD_FETCH:
         return exec_tool("agent-fetch", o);
     case CMD_ALLREDUCE:

@@ -253,6 +253,27 @@ static const struct opt_row rows[] = {
              "No hash is checked then.",
      .group = OPT_GROUP_MANIFEST, .no_variable = true,
      .commands = OPT_VERIFY},
+    {ROW(OPT_RUN, "http", listen, NULL,
+         "Answer /healthz, /readyz and /status."),
+     .none = "off",
+     .more = "A port alone is on loopback; *:PORT is on all addresses, IPv4 "
+             "and IPv6. Whoever reaches the port may ask; nothing can be "
+             "changed by it. A busy one is an error (202).",
+     .group = OPT_GROUP_ASK},
+    {ROW(OPT_RUN | OPT_STATUS, "socket", path, NULL,
+         "Where agent status asks."),
+     .at = AT(socket), .max = 92,
+     .none = "/run/agent.sock and others",
+     .more = "The first of /run/agent.sock, $XDG_RUNTIME_DIR/agent.sock and "
+             "/tmp/agent-<uid>.sock that can be made. Where another agent has "
+             "it, a second one puts -<pid> into the name.",
+     .group = OPT_GROUP_ASK},
+    {.name = "json", .type = &opt_type_flag, .at = AT(json),
+     .help = "As one line of JSON.", .none = "off", .group = OPT_GROUP_ASK,
+     .no_variable = true, .commands = OPT_STATUS},
+    {.name = "watch", .type = &opt_type_flag, .at = AT(watch),
+     .help = "Again every second, until the agent ends.", .none = "off",
+     .group = OPT_GROUP_ASK, .no_variable = true, .commands = OPT_STATUS},
 
     {.name = "help", .type = &opt_type_view, .letter = 'h', .none = "",
      .help = "Print this, or another view: man, bash, zsh, env, json.",
@@ -266,7 +287,6 @@ static const struct opt_row rows[] = {
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
     LATER_FLAG("expand"), LATER("preflight"),
-    LATER("http"), LATER("socket"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 
@@ -282,6 +302,9 @@ static const struct opt_command commands[] = {
     {"manifest", OPT_OWN, CMD_MANIFEST, OPT_MANIFEST, 1, 1,
      "DIR [-o FILE] [--name NAME] [--unpack] [--format json|sha256sum]",
      "Write a manifest of a folder."},
+    {"status", OPT_OWN, CMD_STATUS, OPT_STATUS, 0, 0,
+     "[--json] [--watch] [--socket PATH]",
+     "Ask the agent that runs in this pod how it is."},
     {"fetch", OPT_PASSED, CMD_FETCH, 0, 0, 0, "...",
      "Run agent-fetch, at image build time."},
     {"allreduce", OPT_PASSED, CMD_ALLREDUCE, 0, 0, 0, "...",
@@ -289,7 +312,6 @@ static const struct opt_command commands[] = {
     {"probe", OPT_PASSED, CMD_PROBE, 0, 0, 0, "...", "Run agent-probe."},
     {"preflight", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
     {"env", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
-    {"status", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
     {"torchrun", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
 };
 
@@ -308,7 +330,8 @@ const struct opt_command *opt_commands(unsigned *ret_n)
 const char *opt_group_title(enum opt_group group)
 {
     static const char *const titles[] = {"Job", "Data", "Restart and stop",
-                                         "Output", "Manifest", "Other"};
+                                         "Output", "Manifest", "Status",
+                                         "Other"};
 
     return titles[group];
 }

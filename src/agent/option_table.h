@@ -20,7 +20,8 @@ enum opt_command_bit {
     OPT_STAGE = 2,
     OPT_VERIFY = 4,
     OPT_MANIFEST = 8,
-    OPT_EVERY = 15,
+    OPT_STATUS = 16,
+    OPT_EVERY = 31,
 };
 
 enum opt_group {
@@ -29,6 +30,7 @@ enum opt_group {
     OPT_GROUP_RESTART,
     OPT_GROUP_OUTPUT,
     OPT_GROUP_MANIFEST,
+    OPT_GROUP_ASK,
     OPT_GROUP_OTHER,
     OPT_GROUPS,
 };

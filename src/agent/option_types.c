@@ -241,6 +241,9 @@ static int path_read(const struct opt_value *v, struct options *o,
         return opt_fault(v, e, "control characters are not allowed in it");
     if (strlen(v->text) >= PATH_MAX)
         return opt_fault(v, e, "the path is too long");
+    if (v->row->max && strlen(v->text) > v->row->max)
+        return opt_fault(v, e, "the path is too long: at most %" PRIu64
+                         " bytes", v->row->max);
     *FIELD(o, v->row, const char *) = v->text;
     return 0;
 }

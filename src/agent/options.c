@@ -234,6 +234,14 @@ static int check_run(struct reader *r)
         return err_set(r->e, ERR_USAGE,
                        "--node-rank %u needs --master-addr HOST, the host of "
                        "node rank 0", o->node_rank);
+    if (o->http_port && (o->http_port == o->master_port ||
+                         (o->nnodes > 1 && (o->http_port == o->barrier_port ||
+                                            o->http_port == o->mesh_port))))
+        return err_set(r->e, ERR_USAGE, "--http %u: this port is that of %s; "
+                       "give another one", o->http_port,
+                       o->http_port == o->master_port    ? "--master-port"
+                       : o->http_port == o->barrier_port ? "--barrier-port"
+                                                         : "--mesh-port");
     if (o->n_args == 0)
         return err_set(r->e, ERR_USAGE,
                        "no command to run; use: agent [options] [--] command "

@@ -18,6 +18,7 @@
 #define OPT_MAX_NNODES 65536
 #define OPT_NAME_MAX 32 /* Longest option name, NUL included. */
 #define OPT_ROLE_MAX 64 /* Bytes. */
+#define OPT_ADDR_MAX 64
 #define OPT_JOB_ID_MAX 128
 #define OPT_PREFIX_MAX 255
 #define OPT_RANGES_MAX 64
@@ -29,6 +30,7 @@ enum command {
     CMD_STAGE,
     CMD_VERIFY,
     CMD_MANIFEST,
+    CMD_STATUS,
     CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
     CMD_ALLREDUCE, /* Exec of agent-allreduce. */
     CMD_PROBE,     /* Exec of agent-probe. */
@@ -116,6 +118,11 @@ struct options {
     const char *output;   /* manifest -o; NULL is stdout. */
     const char *name;     /* manifest --name; NULL is the folder's name. */
     bool structure;       /* verify --structure. */
+    const char *socket;   /* Of `agent status`; NULL: the default place. */
+    char http_addr[OPT_ADDR_MAX]; /* "": loopback, "*": all. */
+    unsigned http_port;   /* 0: no --http. */
+    bool json, watch;     /* status --json, --watch. */
+
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
 

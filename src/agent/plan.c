@@ -1,6 +1,7 @@
 /* plan: see plan.h. */
 #include "agent/plan.h"
 
+#include "agent/http.h"
 #include "agent/machine.h"
 #include "base/text.h"
 #include "rendezvous/port.h"
@@ -100,6 +101,7 @@ static void count_files(struct plan *p)
     const struct options *o = p->o;
     uint64_t own = OWN_FILES + (uint64_t)p->nproc * FILES_PER_WORKER, room;
 
+    own += HTTP_LOCAL_CONNS + (o->http_port ? HTTP_CONNS : 0);
     if (p->node_rank == 0 && o->nnodes > 1) {
         own += o->nnodes;
         p->n_guests = barrier_n_guests(o->nnodes);

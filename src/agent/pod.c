@@ -171,6 +171,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->runs = true;
     p->n_rounds++;
     p->failure.kind = FAILURE_NONE;
+    p->waiting[0] = '\0';
     p->at.round = m->round;
     p->at.rank_base = m->rank_base;
     p->at.world_size = m->world_size;

@@ -143,6 +143,7 @@ struct pod {
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
     char link_error[WIRE_TEXT_MAX];
+    char waiting[WIRE_TEXT_MAX]; /* What pod 0 waits for, as it said. */
 
     uint64_t n_nonces; /* With a token: of this connection and before, */
     bool challenged, proven;

@@ -284,6 +284,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         on_refuse(p, now_ms, m);
         break;
     case WIRE_WAITING:
+        (void)text_copy(p->waiting, sizeof p->waiting, m->text);
         if (p->state != POD_RUNNING)
             pod_say(p, LOG_INFO, "waiting: %s", m->text);
         break;

@@ -49,6 +49,7 @@ static const struct {
     {"text", "--", OPT_RUN},           {"run", "--", OPT_RUN},
     {"stage", "--", OPT_STAGE},        {"verify", "--", OPT_VERIFY},
     {"manifest", "--", OPT_MANIFEST},  {"man", "Fl Fl ", OPT_EVERY},
+    {"status", "--", OPT_STATUS},
     {"bash", "--", OPT_EVERY},         {"zsh", "--", OPT_EVERY},
     {"json", "\"name\": \"", OPT_EVERY},
 };
@@ -83,10 +84,11 @@ static void test_every_option_is_in_each_view(void **state)
 
 static void test_text_is_80_columns_wide(void **state)
 {
-    static const char *const of[] = {"text", "stage", "verify", "manifest"};
+    static const char *const of[] = {"text", "stage", "verify", "manifest",
+                                     "status"};
 
     (void)state;
-    for (unsigned v = 0; v < 4; v++) {
+    for (unsigned v = 0; v < 5; v++) {
         char *text = view_of(of[v]), *save = NULL;
 
         assert_memory_equal(text, "usage: agent ", 13);
@@ -186,7 +188,7 @@ static void test_faults(void **state)
     assert_int_equal(help_write(stderr, "html", &e), -ERR_USAGE);
     assert_non_null(strstr(e.text, "html"));
     assert_int_equal(help_write(stderr, "fetch", &e), -ERR_USAGE);
-    assert_int_equal(help_write(stderr, "status", &e), -ERR_USAGE);
+    assert_int_equal(help_write(stderr, "torchrun", &e), -ERR_USAGE);
 }
 
 int main(void)

@@ -227,6 +227,11 @@ static void test_tools(void **state)
     assert_string_equal(o.help_view, "man");
     good("agent stage --help", NULL);
     assert_string_equal(o.help_view, "stage");
+    good("agent status --json --watch --socket s", "AGENT_SOCKET=x");
+    assert_true(o.command == CMD_STATUS && o.json && o.watch);
+    assert_string_equal(o.socket, "s");
+    good("agent status", "AGENT_SOCKET=x AGENT_HTTP=nonsense");
+    assert_string_equal(o.socket, "x");
     good("agent --version", NULL);
     assert_int_equal(o.command, CMD_VERSION);
 }
@@ -312,7 +317,27 @@ static const struct {
     {"agent c", "AGENT_SOURCES=x", "did you mean AGENT_SOURCE?"},
     {"agent --source a c", NULL, "1 --source but 0 --dataset"},
     {"agent --stage s c", NULL, "without --dataset"},
-    {"agent status", NULL, "agent status: not in this version"},
+    {"agent status x", NULL, "too many words: use: agent status [--json]"},
+    {"agent --json c", NULL, "--json: not an option of 'agent run'"},
+    {"agent status --socket /xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", NULL,
+     "at most 92 bytes"},
+    {"agent --http 0 c", NULL, "--http=0: a port is a number from 1"},
+    {"agent --http 65536 c", NULL, "a port is a number from 1"},
+    {"agent --http 127.0.0.1 c", NULL, "a port is a number from 1"},
+    {"agent --http ::1:80 c", NULL, "--http=::1:80: use PORT (on loopback)"},
+    {"agent --http [::1] c", NULL, "use PORT (on loopback)"},
+    {"agent --http [::1:80 c", NULL, "use PORT (on loopback)"},
+    {"agent --http []:80 c", NULL, "use PORT (on loopback)"},
+    {"agent --http [1.2.3.4]:80 c", NULL, "use PORT (on loopback)"},
+    {"agent --http pod-0:80 c", NULL, "with an address, not a name"},
+    {"agent --http 1.2.3.4:80:90 c", NULL, "use PORT (on loopback)"},
+    {"agent --http **:80 c", NULL, "use PORT (on loopback)"},
+    {"agent --http : c", NULL, "a port is a number from 1"},
+    {"agent --http 29500 c", NULL, "--http 29500: this port is that of "
+                                   "--master-port"},
+    {"agent --nnodes 2 --http *:29400 c", NULL, "that of --barrier-port"},
+    {"agent --nnodes 2 --mesh-port 7 --http 7 c", NULL, "of --mesh-port"},
     {"agent torchrun x", NULL, "not in this version"},
     {"/usr/bin/torchrun x", NULL, "not in this version"},
     {"agent verify", NULL, "use: agent verify MANIFEST [DIR]"},
@@ -372,6 +397,12 @@ static void test_print(void **state)
         {"--node-rank=auto", "node-rank", "auto"},
         {"--offline --offline-allow=a,b:1,::1", "offline-allow", "a,b:1,::1"},
         {"--reverify", "reverify", "1"},    {"-vv", "verbose", "2"},
+        {"--http=8080", "http", ":8080"},   {"--http=:80", "http", ":80"},
+        {"--http=localhost:80", "http", ":80"},
+        {"--http=*:80", "http", "*:80"},
+        {"--http=10.0.0.1:80", "http", "10.0.0.1:80"},
+        {"--http=[fe80::1%eth0]:80", "http", "[fe80::1%eth0]:80"},
+        {"--http=29400", "http", ":29400"}, /* One pod has no barrier port. */
         {"--restart-policy=exit-code", "restart-policy", "exit-code"},
     };
     unsigned n;
