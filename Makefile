@@ -25,6 +25,7 @@ ifeq ($(origin CC),default)
 CC := cc
 endif
 
+comma := ,
 Q := $(if $(V),,@)
 say = $(if $(V),,@printf '  %-4s %s\n' $(1) $(2))
 
@@ -140,9 +141,13 @@ $(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 $(O)/tests/%: tests/unit/%.c $(O)/libfetch.a $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ $< \
-	    $(if $(ddp_src),$(O)/libddp.a) $(O)/libfetch.a $(O)/libagent.a \
+	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) $(wraps) \
+	    -o $@ $< $(if $(ddp_src),$(O)/libddp.a) $(O)/libfetch.a $(O)/libagent.a \
 	    $(shared_libs) -lcmocka -lm
+# Its calls fail or kill when they are told to: tests/unit/fault_wrap.h.
+$(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
+    openat read pread write close fsync syncfs mkdirat unlinkat renameat \
+    renameat2 symlinkat linkat fstat fstatat syscall)
 # Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
 # with `make fuzz-<name>`.
 $(O)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libagent.a

@@ -8,11 +8,17 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Most that a file may unpack to where the manifest has no unpacked_size. A
  * guard against gzip bombs; deflate cannot do much better than 1,000. */
 #define UNPACK_RATIO_MAX 1000
+
+/* NFS says ESTALE where a file was replaced on its server: another open may
+ * find the new one. */
+#define STALE_TRIES 4
+#define STALE_PAUSE_MS 50L
 
 int copy_size_fault(const char *shown, int fd, uint64_t is,
                       const struct copy_want *want, struct err *e)
@@ -181,7 +187,8 @@ int copy_open(const struct copy *c, const struct manifest_entry *entry,
 }
 
 static int copy_file(const struct copy *c, const struct pool_turn *turn,
-                     const struct manifest_entry *entry, struct err *e)
+                     const struct manifest_entry *entry, bool *ret_stale,
+                     struct err *e)
 {
     bool unpack = entry->unpack != UNPACK_NONE;
     autoclose int from = -1, packed_to = -1, unpacked_to = -1;
@@ -202,6 +209,7 @@ static int copy_file(const struct copy *c, const struct pool_turn *turn,
                       .unpacked_max = copy_unpacked_max(entry),
                       .meter = c->meter, .turn = turn};
     rc = pump_entry(c, &p, entry, e);
+    *ret_stale = p.stale;
     if (rc == 0)
         rc = copy_end_file(c, entry->path, &packed_to, e);
     if (rc == 0)
@@ -215,10 +223,24 @@ int copy_entry(void *ctx, const struct pool_turn *turn, struct err *e)
 {
     const struct copy *c = ctx;
     const struct manifest_entry *entry = &c->m->entries[turn->i];
+    int rc = 0;
 
-    return manifest_is_archive(entry->unpack)
-               ? copy_archive(c, turn, entry, e)
-               : copy_file(c, turn, entry, e);
+    for (unsigned i = 0; i < STALE_TRIES; i++) {
+        struct timespec pause = {.tv_nsec = STALE_PAUSE_MS * 1000000L << i};
+        bool stale = false;
+
+        rc = manifest_is_archive(entry->unpack)
+                 ? copy_archive(c, turn, entry, &stale, e)
+                 : copy_file(c, turn, entry, &stale, e);
+        if (rc == 0 || !stale || pool_stopped(turn))
+            break;
+        if (c->to.fd >= 0) {
+            (void)unlinkat(c->to.fd, entry->path, 0);
+            (void)unlinkat(c->to.fd, entry->out_path, 0);
+        }
+        (void)nanosleep(&pause, NULL);
+    }
+    return rc;
 }
 
 int copy_check_file(const struct copy *c, const struct pool_turn *turn,

@@ -7,6 +7,7 @@
 #include "dataset/copy_parts.h"
 
 #include "base/mem.h"
+#include "dataset/place.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -54,6 +55,7 @@ static long next_piece(void *ctx, const void **ret)
     while (n < 0 && errno == EINTR);
     if (n < 0) {
         f->pump.error = errno;
+        f->pump.stale = errno == ESTALE;
         f->end = PUMP_READ;
         return -1;
     }
@@ -187,8 +189,24 @@ static int unpack_zip(struct feed *f, struct unpack *u, struct err *e)
     return check_unpacked(f, u, unpack_run(u), e);
 }
 
+/* Remove what was unpacked, for another try. */
+static void undo(const struct copy *c, const struct unpack *u)
+{
+    struct place place;
+
+    if (c->to.fd < 0)
+        return;
+    place_start(&place, c->to.fd);
+    for (size_t i = 0; i < u->members.n; i++)
+        (void)place_remove(&place, u->members.at[i].path);
+    if (u->path[0])
+        (void)place_remove(&place, u->path);
+    place_end(&place);
+}
+
 int copy_archive(const struct copy *c, const struct pool_turn *turn,
-                 const struct manifest_entry *entry, struct err *e)
+                 const struct manifest_entry *entry, bool *ret_stale,
+                 struct err *e)
 {
     autoclose int from = -1, packed_to = -1;
     struct feed f = {.c = c, .entry = entry};
@@ -209,6 +227,9 @@ int copy_archive(const struct copy *c, const struct pool_turn *turn,
                                      : unpack_tar(&f, &u, e);
     if (rc == 0)
         rc = copy_end_file(c, entry->path, &packed_to, e);
+    *ret_stale = f.pump.stale;
+    if (rc && f.pump.stale)
+        undo(c, &u);
     if (rc == 0 && c->members)
         c->members[turn->i] = u.members;
     else

@@ -28,8 +28,10 @@ int copy_pump_fault(const struct copy *c, const struct pump *p,
 int copy_check_unpacked(const char *shown, const struct pump *p,
                         const struct manifest_entry *entry, struct err *e);
 
-/* A tar or zip. */
+/* A tar or zip. `*ret_stale`: it was replaced on its server meanwhile, and
+ * nothing of it is left in the stage. */
 int copy_archive(const struct copy *c, const struct pool_turn *turn,
-                 const struct manifest_entry *entry, struct err *e);
+                 const struct manifest_entry *entry, bool *ret_stale,
+                 struct err *e);
 
 #endif

@@ -87,6 +87,7 @@ static enum pump_end read_all(struct state *s)
             continue;
         if (n < 0) {
             p->error = errno;
+            p->stale = errno == ESTALE;
             return PUMP_READ;
         }
         if (n == 0)

@@ -44,6 +44,7 @@ struct pump {
     uint8_t hash[DIGEST_MAX], unpacked_sha256[DIGEST_MAX];
     const char *unpack_fault; /* NULL: none. */
     bool unpacked_over;       /* More than unpacked_max. */
+    bool stale;               /* The file was replaced on its server. */
     int error;
 };
 

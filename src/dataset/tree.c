@@ -10,9 +10,11 @@
 #include <linux/openat2.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LINKS_MAX 40   /* As in the kernel. */
+#define STALE_TRIES 4
 #define RETRIES_MAX 64 /* openat2 gives up where a rename raced with it. */
 
 int tree_fault(const struct tree *t, const char *path, int error,
@@ -201,12 +203,16 @@ int tree_open_beneath(int root, const char *path, int flags)
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
     };
 
+    const struct timespec pause = {.tv_nsec = 50 * 1000000L};
+
     for (int i = 0; i < RETRIES_MAX; i++) {
         long fd = syscall(SYS_openat2, root, path, &how, sizeof how);
 
         if (fd >= 0)
             return (int)fd;
-        if (errno != EAGAIN && errno != EINTR)
+        if (errno == ESTALE && i < STALE_TRIES)
+            (void)nanosleep(&pause, NULL); /* NFS: look it up anew. */
+        else if (errno != EAGAIN && errno != EINTR)
             break;
     }
     /* Kernels before 5.6 and gVisor have no openat2; old seccomp profiles say
