@@ -109,6 +109,7 @@ void pod_nothing_runs(struct pod *p, uint64_t now_ms)
     if (p->runs)
         p->round++;
     p->runs = false;
+    pod_drop_silent(p, now_ms);
     if (p->ended || p->stop_signo) {
         pod_leave(p, now_ms);
         return;

@@ -138,7 +138,9 @@ struct pod {
 
     enum pod_link link;
     bool was_admitted;
-    uint64_t zero_incarnation;
+    uint64_t zero_incarnation; /* Of the pod 0 that admitted it last, */
+    uint8_t zero_end;          /* and how that ended: enum wire_end. */
+    bool zero_dropped; /* It has said that it takes this pod for lost. */
     uint64_t heard_ms; /* When pod 0 was last heard. */
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;

@@ -189,6 +189,7 @@ void pod_ask_again(struct pod *p, uint64_t now_ms)
         m.in_a_row = h->in_a_row;
         m.same = h->same;
     }
+    m.failure.node_rank = p->cfg.node_rank; /* It may be known since. */
     pod_tell(p, now_ms, &m);
 }
 

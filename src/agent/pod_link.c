@@ -94,6 +94,8 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
     m.n_restarts = p->n_restarts;
     m.running = p->runs ? p->round : WIRE_NO_ROUND;
     m.command_hash = p->cfg.command_hash;
+    m.last_zero = p->zero_incarnation;
+    m.last_end = p->zero_end;
     (void)text_copy(m.job_id, sizeof m.job_id, p->cfg.job_id);
     (void)text_copy(m.host, sizeof m.host, p->cfg.host);
     pod_auth_begin(p, &m);
@@ -129,6 +131,7 @@ static void report_failure(struct pod *p, uint64_t now_ms)
         p->ended)
         return;
     m.failure = p->failure;
+    m.failure.node_rank = p->cfg.node_rank; /* It may be known since. */
     pod_tell(p, now_ms, &m);
 }
 
@@ -187,12 +190,29 @@ void pod_link_up(struct pod *p, uint64_t now_ms)
     pod_say_hello(p, now_ms);
 }
 
+/* Whether the pod 0 that this pod knows may be alive: a next one must know.
+ * It closes by itself what it takes for lost, which it says, and what has not
+ * said HELLO in time. */
+static void note_end(struct pod *p, uint64_t now_ms)
+{
+    uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
+    bool silent = now_ms - since >= BARRIER_SILENCE_MS || p->zero_dropped;
+
+    if (!p->was_admitted || p->zero_end == WIRE_END_SILENT)
+        return;
+    if (p->link == LINK_ADMITTED)
+        p->zero_end = silent ? WIRE_END_SILENT : WIRE_END_CLOSED;
+    else if (p->link == LINK_UP && now_ms - since >= BARRIER_HELLO_MS / 2)
+        p->zero_end = WIRE_END_SILENT;
+}
+
 void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
 {
     if (p->state == POD_LEAVING)
         pod_gone(p);
     if (p->state == POD_GONE || p->link == LINK_DOWN)
         return;
+    note_end(p, now_ms);
     if (p->link == LINK_ADMITTED)
         p->retry_step_ms = POD_RETRY_MIN_MS;
     p->link = LINK_DOWN;
@@ -216,6 +236,8 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
         pod_say(p, LOG_INFO, "this pod is node rank %u", m->node_rank);
     p->cfg.node_rank = m->node_rank;
     p->zero_incarnation = m->incarnation;
+    p->zero_end = WIRE_END_NONE;
+    p->zero_dropped = false;
     p->link = LINK_ADMITTED;
     p->was_admitted = true;
     p->link_error[0] = '\0';
@@ -230,6 +252,9 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     char buf[2 * WIRE_TEXT_MAX];
     struct text t;
 
+    if (m->failure.kind == FAILURE_LOST &&
+        m->failure.node_rank == p->cfg.node_rank)
+        p->zero_dropped = true;
     /* Of the round that runs, or that just ended here by its own failure. */
     if (p->n_rounds == 0 || m->round != p->at.round || p->ended ||
         p->stop_signo)

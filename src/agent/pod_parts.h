@@ -58,6 +58,8 @@ void pod_gone(struct pod *p);
  * was a fault: there is nothing more to report. */
 bool pod_mesh_open(struct pod *p, uint64_t now_ms, struct wire_msg *m);
 void pod_mesh_close(struct pod *p);
+/* Close the connection to pod 0 where it is silent and nothing runs here. */
+void pod_drop_silent(struct pod *p, uint64_t now_ms);
 /* The deadlines of the link and of the last words. */
 void pod_check_time(struct pod *p, uint64_t now_ms);
 

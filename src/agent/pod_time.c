@@ -65,20 +65,26 @@ static void lease_is_over(struct pod *p, uint64_t now_ms)
     pod_stop_workers(p, now_ms);
 }
 
+/* A connection that ends tells pod 0 that nothing runs here any more. So a
+ * silent one stays until that is so. */
+void pod_drop_silent(struct pod *p, uint64_t now_ms)
+{
+    uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
+
+    if (p->bar || p->runs || now_ms - since < BARRIER_SILENCE_MS ||
+        (p->link != LINK_ADMITTED && p->link != LINK_UP))
+        return;
+    p->out.link_close(p->out.ctx, true);
+    pod_link_down(p, now_ms, "silent");
+}
+
 static void check_link(struct pod *p, uint64_t now_ms)
 {
     static const struct wire_msg ping = {.kind = WIRE_PING};
 
-    if (p->link == LINK_ADMITTED || p->link == LINK_UP) {
-        uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
-
-        if (now_ms - since >= BARRIER_SILENCE_MS) {
-            p->out.link_close(p->out.ctx, true);
-            pod_link_down(p, now_ms, "silent");
-        } else if (p->link == LINK_ADMITTED && now_ms >= p->ping_ms) {
-            pod_tell(p, now_ms, &ping);
-        }
-    }
+    pod_drop_silent(p, now_ms);
+    if (p->link == LINK_ADMITTED && now_ms >= p->ping_ms)
+        pod_tell(p, now_ms, &ping);
     if (p->state == POD_GONE || p->state == POD_LEAVING || p->ended)
         return;
     /* Told to stop, too: while its workers stop, pod 0 must see that it
@@ -87,10 +93,12 @@ static void check_link(struct pod *p, uint64_t now_ms)
         p->link = LINK_CONNECTING;
         p->out.connect(p->out.ctx);
     }
-    if (p->link == LINK_ADMITTED || p->stop_signo)
+    if (p->stop_signo)
         return;
     if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS && p->was_admitted)
         lease_is_over(p, now_ms);
+    if (p->link == LINK_ADMITTED)
+        return;
     if (now_ms >= give_up_ms(p))
         give_up(p, now_ms);
     else if (now_ms >= p->say_ms)
@@ -116,6 +124,12 @@ static void earliest(uint64_t *at, uint64_t candidate)
         *at = candidate;
 }
 
+/* There is nothing to do about a silent connection yet. */
+static bool may_keep_silent(const struct pod *p)
+{
+    return p->runs && p->state != POD_RUNNING && p->state != POD_FINISHED;
+}
+
 uint64_t pod_deadline(const struct pod *p)
 {
     uint64_t at = supervisor_deadline(&p->sup);
@@ -137,10 +151,11 @@ uint64_t pod_deadline(const struct pod *p)
         earliest(&at, p->leave_ms + POD_FLUSH_MS);
     if (p->link == LINK_ADMITTED) {
         earliest(&at, p->ping_ms);
-        earliest(&at, p->heard_ms + BARRIER_SILENCE_MS);
+        if (!may_keep_silent(p))
+            earliest(&at, p->heard_ms + BARRIER_SILENCE_MS);
         return at;
     }
-    if (p->link == LINK_UP)
+    if (p->link == LINK_UP && !may_keep_silent(p))
         earliest(&at, p->up_ms + BARRIER_SILENCE_MS);
     if (p->state == POD_LEAVING || p->ended)
         return at;

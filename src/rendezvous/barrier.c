@@ -32,7 +32,7 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
     bar_guests_init(&b->guests, cfg->guests, cfg->n_guests);
     b->counts[PEER_UNSEEN] = cfg->nnodes;
     b->rng = cfg->seed | 1;
-    b->gather_ms = now_ms;
+    b->begin_ms = b->gather_ms = now_ms;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
     b->ping_ms = now_ms + BARRIER_PING_MS;
     b->wake_ms = now_ms + BARRIER_PING_MS;
@@ -100,26 +100,29 @@ static void failed(struct barrier *b, uint64_t now_ms, uint32_t rank,
                    const struct wire_msg *m)
 {
     struct bar_peer *p = &b->peers[rank];
+    struct failure f = m->failure;
 
-    if (m->failure.kind == FAILURE_STOPPED) {
+    f.node_rank = rank; /* Whatever it says. */
+    if (f.kind == FAILURE_STOPPED) {
         if (b->phase == BAR_ENDING)
             bar_move(b, p, PEER_LEFT);
         else
-            bar_left(b, now_ms, rank, &m->failure);
+            bar_left(b, now_ms, rank, &f);
     } else if (b->phase == BAR_ENDING) {
         return;
-    } else if (m->failure.kind == FAILURE_AGENT) {
-        bar_finish(b, now_ms, m->failure.code, &m->failure);
-    } else if (m->failure.kind == FAILURE_PREPARE) {
+    } else if (f.kind == FAILURE_AGENT) {
+        bar_finish(b, now_ms, f.code, &f);
+    } else if (f.kind == FAILURE_PREPARE) {
         bar_again(b, now_ms, rank, m);
-    } else if (b->phase == BAR_RUN && m->round == b->round) {
+    } else if (f.kind == FAILURE_WORKER && b->phase == BAR_RUN &&
+               m->round == b->round) {
         if (m->serial > 0 && b->cfg.scope_worker) {
             bar_again(b, now_ms, rank, m);
             return;
         }
         if (p->state == PEER_RUNNING)
             bar_move(b, p, PEER_STOPPING);
-        bar_suspect(b, now_ms, &m->failure);
+        bar_suspect(b, now_ms, &f);
     }
 }
 
@@ -229,6 +232,7 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
     p->conn = BARRIER_NO_CONN;
     if (p->state == PEER_BYE || (p->state == PEER_LEFT && p->quiet)) {
         b->n_gone += p->state == PEER_BYE;
+        bar_wake(b, now_ms); /* The others may wait for that. */
         if (p->challenger != BARRIER_NO_CONN)
             bar_end_challenge(b, now_ms, rank, false);
         bar_try_over(b, now_ms, false);

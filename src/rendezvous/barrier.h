@@ -29,6 +29,7 @@
 
 #define BARRIER_PING_MS 6000       /* Heartbeat; pods answer it. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
+#define BARRIER_LATE_MS 2000       /* For frames on their way, beyond that. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
 #define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */
 #define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
@@ -91,7 +92,9 @@ struct barrier_config {
 };
 
 struct bar_hello { /* What is kept of a HELLO. */
-    uint64_t incarnation, command_hash;
+    uint64_t incarnation, command_hash, last_zero;
+    uint8_t last_end;
+    bool any_rank;
     uint32_t nproc, round, running, n_restarts;
     char host[FAILURE_HOST_MAX];
 };
@@ -117,6 +120,7 @@ struct bar_peer {
     uint32_t challenger; /* A newcomer with the same rank, being checked. */
     uint64_t challenge_ms;
     bool answered; /* Something was heard since the challenge. */
+    bool is_fresh; /* Its rank is by arrival, and from this pod 0. */
     bool quiet;    /* LEFT, and nothing runs there any more. */
     struct bar_hello challenge;
     char addr[BARRIER_ADDR_MAX];
@@ -154,6 +158,7 @@ struct barrier {
     uint32_t counts[PEER_STATES];
     uint32_t n_gone;     /* Have said BYE and closed. */
     uint32_t round;      /* That runs, or is being gathered. */
+    uint32_t next_round; /* Is not below this: a pod has told of it. */
     uint32_t n_restarts; /* Counted against the budget. */
     uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring. */
     uint32_t n_failures_in_a_row;
@@ -172,6 +177,8 @@ struct barrier {
     uint64_t enough_ms;   /* Since when min_nodes have arrived; 0: not yet. */
     uint64_t rng;
 
+    uint64_t begin_ms;      /* When this pod 0 began; */
+    uint64_t last_zero;     /* an older one that a pod has told of; 0: none. */
     uint64_t gather_ms;     /* When this gathering began. */
     uint64_t not_before_ms; /* Back-off, or the lease of a silent pod. */
     uint64_t round_ms;      /* When the round started. */

@@ -78,6 +78,12 @@ void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
     b->conns[conn].challenges = NOBODY;
     if (!b->conns[conn].open_ms)
         return; /* The newcomer was dropped meanwhile. */
+    if (old_lives && p->challenge.any_rank) {
+        /* It comes again, and another rank may be free by then. */
+        bar_door_leave(b, conn);
+        b->out.close(b->out.ctx, conn, true);
+        return;
+    }
     if (old_lives) {
         (void)snprintf(text, sizeof text,
                        "node rank %u is held by a live pod at %s; this one is "
@@ -86,11 +92,8 @@ void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
         bar_refuse(b, conn, ERR_MISMATCH, text);
         return;
     }
-    if (old != BARRIER_NO_CONN) {
-        bar_door_leave(b, old);
-        b->out.close(b->out.ctx, old, true);
+    if (old != BARRIER_NO_CONN)
         bar_lose(b, now_ms, rank, BAR_REPLACED_SILENT);
-    }
     bar_welcome(b, now_ms, rank, conn, &p->challenge);
 }
 

@@ -59,6 +59,29 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
     }
 }
 
+/* The last pod 0 may be alive where a pod no longer hears it: its workers stop
+ * within its lease and grace, for it does not hear that pod either. */
+static void note_last_zero(struct barrier *b, uint64_t now_ms,
+                           const struct bar_peer *p)
+{
+    uint64_t until = now_ms + bar_lease_ms(b);
+    char buf[64];
+    struct text t;
+
+    if (p->hello.last_zero == 0 || p->hello.last_zero == b->cfg.incarnation)
+        return;
+    if (p->hello.last_end == WIRE_END_SILENT && until > b->not_before_ms) {
+        text_init(&t, buf, sizeof buf);
+        text_add_duration(&t, until - now_ms);
+        if (b->not_before_ms <= now_ms)
+            bar_say(b, LOG_WARNING, "%s (%s) did not hear the last node rank "
+                    "0 any more: its workers may still run; no round starts "
+                    "within %s", p->hello.host, p->addr, buf);
+        b->not_before_ms = until;
+    }
+    b->last_zero = p->hello.last_zero;
+}
+
 void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
                  uint32_t conn, const struct bar_hello *hello)
 {
@@ -66,14 +89,17 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct wire_msg m = {.kind = WIRE_WELCOME};
     bool resumed = p->state != PEER_UNSEEN &&
                    p->hello.incarnation == hello->incarnation;
+    uint32_t next;
 
     if (!resumed && b->phase == BAR_RUN && p->member &&
         p->state != PEER_LOST)
         bar_lose(b, now_ms, rank, BAR_REPLACED);
     if (p->state == PEER_BYE && p->conn == BARRIER_NO_CONN)
         b->n_gone--; /* It, or another of this rank, is there again. */
-    if (!resumed)
+    if (!resumed) {
         p->next_round = p->serial = 0;
+        p->is_fresh = hello->any_rank && hello->last_zero == 0;
+    }
     p->hello = *hello;
     p->conn = conn;
     p->heard_ms = now_ms;
@@ -85,14 +111,15 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (conn != BARRIER_LOCAL && b->out.admit)
         b->out.admit(b->out.ctx, conn);
     /* A new pod 0 goes on from the highest that any pod reports. */
-    if (b->phase == BAR_GATHER) {
-        uint32_t next = hello->running == WIRE_NO_ROUND ? hello->round
-                                                        : hello->running + 1;
-        if (next > b->round)
-            b->round = next;
-        if (hello->n_restarts > b->n_restarts)
-            b->n_restarts = hello->n_restarts;
-    }
+    next = hello->running == WIRE_NO_ROUND ? hello->round
+                                           : hello->running + 1;
+    if (next > b->next_round)
+        b->next_round = next;
+    if (b->phase == BAR_GATHER && next > b->round)
+        b->round = next;
+    if (hello->n_restarts > b->n_restarts)
+        b->n_restarts = hello->n_restarts;
+    note_last_zero(b, now_ms, p);
     m.round = b->round;
     m.incarnation = b->cfg.incarnation;
     m.node_rank = rank;
@@ -144,42 +171,6 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
     return false;
 }
 
-/* A rank for a pod that takes any: its own again, one that nobody had, one
- * that was lost, one that may yet come back. NOBODY: all are held. */
-static uint32_t choose_rank(const struct barrier *b, uint64_t incarnation)
-{
-    uint32_t lost = NOBODY, down = NOBODY, fresh = NOBODY;
-
-    for (uint32_t i = b->cfg.nnodes; i-- > 1;) {
-        const struct bar_peer *p = &b->peers[i];
-
-        if (p->state == PEER_UNSEEN)
-            fresh = i;
-        else if (p->hello.incarnation == incarnation)
-            return i;
-        else if (p->conn == BARRIER_NO_CONN && !p->down_ms)
-            lost = i; /* Or it was told to stop, and is gone. */
-        else if (p->down_ms || p->state == PEER_LEFT)
-            down = i; /* It may be back, or is still stopping. */
-    }
-    return fresh != NOBODY ? fresh : lost != NOBODY ? lost : down;
-}
-
-/* The rank that a HELLO is about; NOBODY where there is none left. */
-static uint32_t rank_of(const struct barrier *b, const struct wire_msg *m)
-{
-    const struct bar_peer *p;
-
-    if (!m->any_rank)
-        return m->node_rank;
-    if (m->node_rank < b->cfg.nnodes) {
-        p = &b->peers[m->node_rank];
-        if (p->hello.incarnation == m->incarnation || p->state == PEER_UNSEEN)
-            return m->node_rank;
-    }
-    return choose_rank(b, m->incarnation);
-}
-
 void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                const struct wire_msg *m)
 {
@@ -188,8 +179,11 @@ void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                           .nproc = m->nproc,
                           .round = m->round,
                           .running = m->running,
-                          .n_restarts = m->n_restarts};
-    uint32_t rank = rank_of(b, m);
+                          .n_restarts = m->n_restarts,
+                          .any_rank = m->any_rank,
+                          .last_zero = m->last_zero,
+                          .last_end = m->last_end};
+    uint32_t rank = bar_rank_of(b, now_ms, m);
     struct bar_peer *p;
 
     if (!fits(b, now_ms, conn, m, rank))

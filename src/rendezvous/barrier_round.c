@@ -2,6 +2,7 @@
 #include "rendezvous/barrier_round.h"
 
 #include "base/text.h"
+#include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_policy.h"
 
 #include <stdarg.h>
@@ -54,6 +55,8 @@ void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to)
     b->counts[to]++;
     p->state = to;
     b->has_news = true;
+    if (b->counts[PEER_ARRIVED] < b->cfg.min_nodes)
+        b->enough_ms = 0; /* The last call begins anew. */
 }
 
 void bar_send(const struct barrier *b, const struct bar_peer *p,
@@ -100,6 +103,8 @@ static void next_round(struct barrier *b, uint64_t now_ms,
     bar_phase(b, BAR_GATHER);
     b->suspect_ms = 0;
     b->round++;
+    if (b->round < b->next_round)
+        b->round = b->next_round;
     b->gather_ms = now_ms;
     if (now_ms + delay_ms > b->not_before_ms)
         b->not_before_ms = now_ms + delay_ms;
@@ -236,6 +241,21 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
     next_round(b, now_ms, &f, 0, "costs no restart");
 }
 
+/* It may hear pod 0, and then it must know that pod 0 lives. */
+static void dismiss(struct barrier *b, struct bar_peer *p,
+                    const struct failure *why)
+{
+    uint32_t conn = p->conn;
+
+    if (conn == BARRIER_NO_CONN)
+        return;
+    if (b->phase < BAR_ENDING)
+        bar_send_stop(b, p, b->round, why, 0, "");
+    bar_door_leave(b, conn);
+    b->out.close(b->out.ctx, conn, false);
+    p->conn = BARRIER_NO_CONN;
+}
+
 void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
               enum bar_loss how)
 {
@@ -257,15 +277,14 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_move(b, p, PEER_LOST);
     p->down_ms = 0;
     p->lost_ms = now_ms;
-    p->conn = BARRIER_NO_CONN;
+    dismiss(b, p, &f);
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
     if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
         return;
     bar_say(b, LOG_WARNING, "%s", f.text);
     /* What ran there may run on until its own lease and grace are over. */
-    if (silent && b->started &&
-        now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms > b->not_before_ms)
-        b->not_before_ms = now_ms + BARRIER_SILENCE_MS + b->cfg.grace_ms;
+    if (silent && (b->started || b->last_zero))
+        bar_fence(b, now_ms);
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms) { /* A worker failed before the pod was lost. */

@@ -14,6 +14,14 @@ void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
 void bar_send(const struct barrier *b, const struct bar_peer *p,
               const struct wire_msg *m);
 
+/* The rank that a HELLO is about; UINT32_MAX: none is left. It may take the
+ * rank from a pod that has it by arrival, and whose connection is reset. */
+uint32_t bar_rank_of(struct barrier *b, uint64_t now_ms,
+                     const struct wire_msg *m);
+/* After so long nothing runs any more that pod 0 does not hear of. */
+uint64_t bar_lease_ms(const struct barrier *b);
+/* Workers may run that nobody can be told to stop: start nothing before. */
+void bar_fence(struct barrier *b, uint64_t now_ms);
 /* Fewer pods than nnodes will do. */
 bool bar_is_elastic(const struct barrier *b);
 /* Enough have arrived to start, be it without some. */

@@ -32,9 +32,27 @@ static void warn_commands(const struct barrier *b)
         }
 }
 
+uint64_t bar_lease_ms(const struct barrier *b)
+{
+    return BARRIER_SILENCE_MS + b->cfg.grace_ms + BARRIER_LATE_MS;
+}
+
+void bar_fence(struct barrier *b, uint64_t now_ms)
+{
+    if (now_ms + bar_lease_ms(b) > b->not_before_ms)
+        b->not_before_ms = now_ms + bar_lease_ms(b);
+}
+
 bool bar_is_elastic(const struct barrier *b)
 {
     return b->cfg.min_nodes > 0 && b->cfg.min_nodes < b->cfg.nnodes;
+}
+
+/* Its workers may run, and it is not a pod that has arrived. */
+static bool may_run(const struct bar_peer *p)
+{
+    return p->down_ms ||
+           (p->state == PEER_LEFT && p->conn != BARRIER_NO_CONN);
 }
 
 /* Pod 0 must be one of them, and nobody may still be stopping or be in the
@@ -47,7 +65,7 @@ bool bar_has_enough(const struct barrier *b)
         b->peers[0].state != PEER_ARRIVED || b->counts[PEER_STOPPING] > 0)
         return false;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
-        if (b->peers[i].down_ms)
+        if (may_run(&b->peers[i]))
             return false;
     return true;
 }
@@ -62,6 +80,19 @@ static bool is_last_call_over(struct barrier *b, uint64_t now_ms)
     if (now_ms - b->enough_ms >= b->cfg.last_call_ms)
         return true;
     bar_wake(b, b->enough_ms + b->cfg.last_call_ms);
+    return false;
+}
+
+/* A new pod 0 does not know who had workers under the last one. Who is missing
+ * stops them within the lease that it had from that one. */
+static bool are_missing_over(struct barrier *b, uint64_t now_ms)
+{
+    uint64_t until = b->begin_ms + bar_lease_ms(b);
+
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->started ||
+        b->last_zero == 0 || now_ms >= until)
+        return true;
+    bar_wake(b, until);
     return false;
 }
 
@@ -92,7 +123,8 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
         b->enough_ms = 0;
         return;
     }
-    if (!is_last_call_over(b, now_ms) || !mesh_is_over(b, now_ms))
+    if (!is_last_call_over(b, now_ms) || !are_missing_over(b, now_ms) ||
+        !mesh_is_over(b, now_ms))
         return;
     if (now_ms < b->not_before_ms) {
         bar_wake(b, b->not_before_ms);

@@ -16,6 +16,30 @@ static bool is_late(const struct bar_peer *p, uint64_t now_ms)
              now_ms - p->progress_ms < BARRIER_STAGING_MS);
 }
 
+static bool is_away(const struct bar_peer *p)
+{
+    return p->state == PEER_LOST || p->state == PEER_LEFT;
+}
+
+/* Too few would be left with those that are there and those that may come
+ * back: true, and which one did not. */
+static bool has_lost_too_many(const struct barrier *b, uint64_t now_ms,
+                              uint32_t *which)
+{
+    uint32_t need = bar_is_elastic(b) ? b->cfg.min_nodes : b->cfg.nnodes;
+    uint32_t n = b->cfg.nnodes - b->counts[PEER_UNSEEN];
+    bool found = false;
+
+    for (uint32_t i = b->cfg.nnodes; i-- > 0;)
+        if (is_away(&b->peers[i]) &&
+            now_ms - b->peers[i].lost_ms >= b->cfg.rejoin_timeout_ms) {
+            n--;
+            *which = i;
+            found = true;
+        }
+    return found && n < need;
+}
+
 /* A lost pod has --rejoin-timeout; the first gathering --barrier-timeout. */
 static void check_gathering(struct barrier *b, uint64_t now_ms)
 {
@@ -23,31 +47,26 @@ static void check_gathering(struct barrier *b, uint64_t now_ms)
     char missing[WIRE_TEXT_MAX - 64];
     struct failure f;
     bool late = false;
+    uint32_t which = 0;
     /* With enough pods the last call decides, not who is missing. */
-    bool enough = bar_is_elastic(b) &&
+    bool enough = bar_is_elastic(b) && b->peers[0].state == PEER_ARRIVED &&
                   b->counts[PEER_ARRIVED] >= b->cfg.min_nodes;
 
+    if (b->started && has_lost_too_many(b, now_ms, &which)) {
+        barrier_describe(b, now_ms, missing, sizeof missing);
+        f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
+                      missing);
+        f.kind = FAILURE_LOST;
+        f.node_rank = which;
+        bar_finish(b, now_ms, ERR_PEER, &f);
+        return;
+    }
     if (b->started)
         limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
-    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
-        const struct bar_peer *p = &b->peers[i];
-
-        if (b->started && !enough &&
-            (p->state == PEER_LOST || p->state == PEER_LEFT) &&
-            now_ms - p->lost_ms >= b->cfg.rejoin_timeout_ms) {
-            barrier_describe(b, now_ms, missing, sizeof missing);
-            f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
-                          missing);
-            f.kind = FAILURE_LOST;
-            f.node_rank = i;
-            bar_finish(b, now_ms, ERR_PEER, &f);
-            return;
-        }
-        /* Lost pods have their own time once the job has started. */
-        late = late || (!enough && is_late(p, now_ms) &&
-                        !(b->started && (p->state == PEER_LOST ||
-                                         p->state == PEER_LEFT)));
-    }
+    /* Lost pods have their own time once the job has started. */
+    for (uint32_t i = 0; !enough && i < b->cfg.nnodes; i++)
+        late = late || (is_late(&b->peers[i], now_ms) &&
+                        !(b->started && is_away(&b->peers[i])));
     if (now_ms - b->gather_ms < limit || !late)
         return;
     barrier_describe(b, now_ms, missing, sizeof missing);
@@ -77,15 +96,19 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (conn == BARRIER_NO_CONN || rank == 0)
         return;
     if (now_ms - p->heard_ms >= BARRIER_SILENCE_MS) {
+        if (p->state != PEER_BYE && p->state != PEER_LEFT) {
+            bar_lose(b, now_ms, rank, BAR_SILENT);
+            return;
+        }
         bar_door_leave(b, conn);
         b->out.close(b->out.ctx, conn, true);
         p->conn = BARRIER_NO_CONN;
-        if (p->state != PEER_BYE && p->state != PEER_LEFT)
-            bar_lose(b, now_ms, rank, BAR_SILENT);
-        else if (p->state == PEER_LEFT &&
-                 now_ms + b->cfg.grace_ms > b->not_before_ms)
-            b->not_before_ms = now_ms + b->cfg.grace_ms; /* It stops by then. */
-        bar_wake(b, now_ms + 1); /* Somebody may wait for its place. */
+        if (p->state == PEER_LEFT) {
+            /* It stops by then. */
+            if (now_ms + b->cfg.grace_ms > b->not_before_ms)
+                b->not_before_ms = now_ms + b->cfg.grace_ms;
+            bar_wake(b, now_ms + 1); /* Somebody may wait for its place. */
+        }
         return;
     }
     if (ping_due)
@@ -105,10 +128,10 @@ static void wake_for_gathering(struct barrier *b, uint64_t now_ms)
     if (b->not_before_ms > now_ms)
         bar_wake(b, b->not_before_ms);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
-        const struct bar_peer *p = &b->peers[i];
+        uint64_t until = b->peers[i].lost_ms + b->cfg.rejoin_timeout_ms;
 
-        if (b->started && (p->state == PEER_LOST || p->state == PEER_LEFT))
-            bar_wake(b, p->lost_ms + b->cfg.rejoin_timeout_ms);
+        if (b->started && is_away(&b->peers[i]) && until > now_ms)
+            bar_wake(b, until);
     }
 }
 

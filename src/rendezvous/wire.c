@@ -141,6 +141,8 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->running);
     walk_u8(w, &m->any_rank);
     walk_u64(w, &m->command_hash);
+    walk_u64(w, &m->last_zero);
+    walk_u8(w, &m->last_end);
     walk_string(w, m->job_id, sizeof m->job_id);
     walk_string(w, m->host, sizeof m->host);
     walk_u8(w, &m->has_token);

@@ -70,6 +70,13 @@ struct wire_partner { /* A pod that another one connects to. */
     uint8_t reason; /* MESHED: enum mesh_reason. */
 };
 
+/* How the connection to the pod 0 that admitted a pod last has ended. */
+enum wire_end {
+    WIRE_END_NONE,
+    WIRE_END_CLOSED, /* By the kernel: its agent is gone, and its workers. */
+    WIRE_END_SILENT, /* They may run yet. */
+};
+
 struct wire_msg {
     enum wire_kind kind;
     uint32_t round; /* Which round it is about; 0 where none. PING: 1 where
@@ -83,6 +90,9 @@ struct wire_msg {
     uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */
     uint8_t any_rank;       /* HELLO: another rank will do as well (1). */
     uint64_t command_hash;  /* HELLO: of the workers' command line. */
+    uint64_t last_zero;     /* HELLO: the incarnation of pod 0 that admitted
+                               this pod last; 0: none. */
+    uint8_t last_end;       /* HELLO: enum wire_end. */
     char job_id[WIRE_JOB_ID_MAX];
     char host[FAILURE_HOST_MAX];
 

@@ -31,8 +31,8 @@ def frame(kind, payload=b"", round_=0):
 
 
 def hello(nonce, rank=1, nnodes=2, job=b"none", host=b"python"):
-    return frame(1, struct.pack(">QIIIIIBQ", 0x1122334455667788, rank, nnodes,
-                                1, 0, 0xffffffff, 0, 0) +
+    return frame(1, struct.pack(">QIIIIIBQQB", 0x1122334455667788, rank,
+                                nnodes, 1, 0, 0xffffffff, 0, 0, 0, 0) +
                  struct.pack(">H", len(job)) + job +
                  struct.pack(">H", len(host)) + host +
                  struct.pack(">B32s", 1 if nonce else 0, nonce))

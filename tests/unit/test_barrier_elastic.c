@@ -233,6 +233,165 @@ static void test_waits_for_a_short_cut(void **state)
     assert_int_equal(b.n_members, 3);
 }
 
+/* With one less than MIN the last call is void. */
+static void test_last_call_begins_anew(void **state)
+{
+    (void)state;
+    begin_elastic(2, 4);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(10, BARRIER_LOCAL, 0);
+    join(20, 1, 1);
+    arrive(100, 1, 0);
+    say(1000, 1, left());
+    say(1001, 1, (struct wire_msg){.kind = WIRE_BYE});
+    barrier_closed(&b, 1002, 1);
+    join(20000, 2, 2);
+    arrive(20000, 2, 0);
+    alive(100 + LAST_CALL_MS, 2);
+    barrier_timeout(&b, 100 + LAST_CALL_MS);
+    assert_int_equal(b.phase, BAR_GATHER);
+    alive(20000 + LAST_CALL_MS, 2);
+    barrier_timeout(&b, 20000 + LAST_CALL_MS);
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
+/* Three pods of MIN 2; pod 2 is gone, the others run on without it. */
+static uint64_t go_on_without_2(void)
+{
+    uint64_t start = 3100 + LAST_CALL_MS;
+
+    begin_elastic(2, 3);
+    all_arrive();
+    barrier_closed(&b, 1000, 2);
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    arrive(3100, 1, 1);
+    arrive(3100, BARRIER_LOCAL, 1);
+    alive(start, 1);
+    barrier_timeout(&b, start);
+    assert_int_equal(b.phase, BAR_RUN);
+    return start;
+}
+
+/* A pod that the last round did not need has not been waited for in vain. */
+static void test_lost_long_ago(void **state)
+{
+    uint64_t t = go_on_without_2() + 2 * cfg.rejoin_timeout_ms;
+
+    (void)state;
+    alive(t, 1);
+    say(t, 1, failed(3, 0));
+    barrier_timeout(&b, t + BARRIER_SETTLE_MS);
+    assert_int_equal(b.phase, BAR_GATHER);
+    barrier_timeout(&b, t + 100);
+    assert_int_equal(b.phase, BAR_GATHER);
+    assert_true(barrier_deadline(&b) > t + 100);
+    /* Nor is its time what pod 0 wakes up for again and again. */
+    arrive(t + 200, 1, 2);
+    arrive(t + 200, BARRIER_LOCAL, 2);
+    b.not_before_ms = t + 2 * cfg.rejoin_timeout_ms;
+    t += cfg.rejoin_timeout_ms + BARRIER_SETTLE_MS;
+    for (int i = 0; i < 3; i++) {
+        alive(t, 1);
+        barrier_timeout(&b, t);
+        assert_true(barrier_deadline(&b) > t);
+        t = barrier_deadline(&b);
+    }
+    assert_int_equal(b.phase, BAR_GATHER);
+}
+
+/* Pods that are still stopping their workers are on their way. */
+static void test_the_others_are_coming(void **state)
+{
+    uint64_t t = go_on_without_2() + 1000;
+
+    (void)state;
+    say(t, 1, failed(3, 0));
+    barrier_timeout(&b, t + BARRIER_SETTLE_MS);
+    t += BARRIER_SETTLE_MS + cfg.rejoin_timeout_ms;
+    alive(t, 1);
+    barrier_timeout(&b, t);
+    assert_int_equal(b.phase, BAR_GATHER);
+    assert_true(barrier_deadline(&b) > t);
+}
+
+/* It says that it stops: its workers may run until its connection ends. */
+static void test_not_while_one_is_stopping(void **state)
+{
+    uint64_t call = 1100 + LAST_CALL_MS;
+
+    (void)state;
+    begin_elastic(2, 3);
+    all_arrive();
+    say(1000, 2, left());
+    arrive(1100, 1, 1);
+    arrive(1100, BARRIER_LOCAL, 1);
+    for (uint64_t t = 5000; t <= call; t += 5000) {
+        alive(t, 1);
+        alive(t, 2);
+        barrier_timeout(&b, t);
+    }
+    barrier_timeout(&b, call);
+    assert_int_equal(b.phase, BAR_GATHER);
+    say(call + 10, 2, (struct wire_msg){.kind = WIRE_BYE});
+    barrier_closed(&b, call + 20, 2);
+    assert_true(barrier_deadline(&b) <= call + 20);
+    barrier_timeout(&b, call + 20);
+    alive(call + 20 + LAST_CALL_MS, 1);
+    barrier_timeout(&b, call + 20 + LAST_CALL_MS);
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
+/* A pod from before knows of a later round than the group that runs. */
+static void test_rounds_go_up(void **state)
+{
+    struct wire_msg m;
+
+    (void)state;
+    begin_elastic(2, 3);
+    for (uint32_t i = 0; i < 2; i++) {
+        join(10, i, i);
+        arrive(10, i, 0);
+    }
+    alive(LAST_CALL_MS, 1);
+    barrier_timeout(&b, 10 + LAST_CALL_MS);
+    assert_int_equal(b.round, 0);
+    m = hello(2, 900);
+    m.round = 7;
+    m.n_restarts = 1;
+    come(50000, 2, m);
+    arrive(50100, 2, 7);
+    arrive(50200, 1, 1);
+    arrive(50200, BARRIER_LOCAL, 1);
+    assert_int_equal(b.phase, BAR_RUN);
+    assert_int_equal(b.round, 7);
+    assert_int_equal(last.round, 7);
+    assert_int_equal(last.n_restarts, 1);
+}
+
+/* All ranks are held, one by a pod that does not answer: it may be dead. */
+static void test_rank_of_a_mute_pod(void **state)
+{
+    uint64_t t = 12 + BARRIER_PING_MS + BARRIER_PROBE_MS;
+
+    (void)state;
+    run_all(3);
+    alive(t, 1);
+    come(t, 9, any(900));
+    told("2:PING ");
+    alive(t + 500, 2); /* It lives, and all are held; but perhaps not soon. */
+    barrier_timeout(&b, t + BARRIER_PROBE_MS);
+    told("x9 ");
+    come(t + BARRIER_PROBE_MS, 9, any(900));
+    refused(78, "all 3 node ranks are held by live pods");
+
+    run_all(3);
+    alive(t, 1);
+    come(t, 9, any(900));
+    barrier_timeout(&b, t + BARRIER_PROBE_MS);
+    assert_int_equal(peers[2].conn, 9);
+    assert_int_equal(last.node_rank, 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +405,12 @@ int main(void)
         cmocka_unit_test(test_grows),
         cmocka_unit_test(test_shrinks),
         cmocka_unit_test(test_waits_for_a_short_cut),
+        cmocka_unit_test(test_last_call_begins_anew),
+        cmocka_unit_test(test_lost_long_ago),
+        cmocka_unit_test(test_the_others_are_coming),
+        cmocka_unit_test(test_not_while_one_is_stopping),
+        cmocka_unit_test(test_rounds_go_up),
+        cmocka_unit_test(test_rank_of_a_mute_pod),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -146,7 +146,7 @@ static void test_newcomer_again(void **state)
     told("1:PING x7 ");
     barrier_closed(&b, 1501, 7);
     barrier_timeout(&b, 1000 + BARRIER_PROBE_MS); /* Pod 1 is silent. */
-    told("x1 0:STOP 8:WELCOME ");
+    told("1:STOP x1 0:STOP 8:WELCOME ");
 }
 
 /* It was cut off until its lease was over, but said HELLO before that. */

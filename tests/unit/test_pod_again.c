@@ -154,6 +154,7 @@ static void test_questions_over_a_cut(void **state)
     (void)state;
     make_more(1, 2, true, false);
     told("pre0 connect ");
+    p.cfg.node_rank = WIRE_ANY_RANK; /* It is told with WELCOME. */
     ends(10, 0, 5);
     all_gone(11);
     pod_link_up(&p, 20);
@@ -163,6 +164,7 @@ static void test_questions_over_a_cut(void **state)
     told("PROGRESS FAILED ");
     assert_int_equal(sent.serial, 1);
     assert_int_equal(sent.failure.kind, FAILURE_PREPARE);
+    assert_int_equal(sent.failure.node_rank, 1);
     again.serial = 7;
     hear(22, again);
     assert_true(p.asks);

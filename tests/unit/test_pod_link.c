@@ -215,8 +215,76 @@ static void test_silent_pod_0(void **state)
     assert_true(pod_deadline(&p) <= end);
     story[0] = '\0';
     pod_timeout(&p, end);
-    told("abort kill0:15 kill1:15 sweep:15 ");
+    /* Its end would say that nothing runs here any more. */
+    told("kill0:15 kill1:15 sweep:15 ");
     assert_int_equal(p.state, POD_STOPPING);
+    assert_true(pod_deadline(&p) > end);
+    ends(end + 10, 0, 143);
+    ends(end + 10, 1, 143);
+    pod_swept(&p, end + 20, 0, false);
+    told("abort "); /* And no ARRIVED before. */
+    pod_timeout(&p, end + 20 + POD_RETRY_MIN_MS);
+    pod_link_up(&p, end + 200);
+    told("connect HELLO ");
+    assert_int_equal(sent.last_zero, 1);
+    assert_int_equal(sent.last_end, WIRE_END_SILENT);
+}
+
+/* It is heard again while its workers stop: the connection goes on. */
+static void test_silent_for_a_while(void **state)
+{
+    uint64_t end = 4 + BARRIER_SILENCE_MS;
+
+    (void)state;
+    member_runs();
+    pod_timeout(&p, end);
+    hear(end + 5, (struct wire_msg){.kind = WIRE_PING});
+    story[0] = '\0';
+    ends(end + 10, 0, 143);
+    ends(end + 10, 1, 143);
+    pod_swept(&p, end + 20, 0, false);
+    told("ARRIVED ");
+    assert_int_equal(sent.round, 1);
+}
+
+/* Connect once more, to whomever. */
+static void hello_again(uint64_t now)
+{
+    pod_timeout(&p, now);
+    pod_link_up(&p, now);
+    assert_int_equal(sent.kind, WIRE_HELLO);
+}
+
+/* What HELLO tells a new pod 0 of the last one. */
+static void test_how_pod_0_ended(void **state)
+{
+    struct wire_msg dropped = stop(0, 0);
+
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    assert_int_equal(sent.last_zero, 0);
+    assert_int_equal(sent.last_end, WIRE_END_NONE);
+    hear(3, admitted);
+    pod_link_down(&p, 10, "reset");
+    hello_again(200);
+    assert_int_equal(sent.last_zero, admitted.incarnation);
+    assert_int_equal(sent.last_end, WIRE_END_CLOSED);
+    /* It is there, and then it is not heard any more. */
+    pod_timeout(&p, 200 + BARRIER_SILENCE_MS);
+    hello_again(201 + BARRIER_SILENCE_MS + POD_RETRY_MAX_MS);
+    assert_int_equal(sent.last_end, WIRE_END_SILENT);
+
+    member_runs(); /* Pod 0 lives, and takes this pod for lost. */
+    dropped.failure.node_rank = 1;
+    hear(10, dropped);
+    pod_link_down(&p, 11, "closed");
+    hello_again(200);
+    assert_int_equal(sent.last_end, WIRE_END_SILENT);
+    hear(201, admitted);
+    pod_link_down(&p, 300, "reset");
+    hello_again(500);
+    assert_int_equal(sent.last_end, WIRE_END_CLOSED);
 }
 
 /* A connection that is made and then not answered is given up, too. */
@@ -409,6 +477,8 @@ int main(void)
         cmocka_unit_test(test_old_stop),
         cmocka_unit_test(test_heartbeats),
         cmocka_unit_test(test_silent_pod_0),
+        cmocka_unit_test(test_silent_for_a_while),
+        cmocka_unit_test(test_how_pod_0_ended),
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_says_what_it_waits_for),

@@ -23,6 +23,8 @@ static struct wire_msg full(enum wire_kind kind)
     m.running = WIRE_NO_ROUND;
     m.any_rank = 1;
     m.command_hash = 0xfedcba9876543210u;
+    m.last_zero = 0x1020304050607080u;
+    m.last_end = WIRE_END_SILENT;
     memcpy(m.job_id, "job-\xc3\xa9", 7);
     memcpy(m.host, "w-3", 4);
     memset(m.digest, 0xab, sizeof m.digest);
