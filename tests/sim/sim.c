@@ -12,7 +12,7 @@
 
 static struct world w;
 static const char *const fault_words[] = {
-#define X(name, words) words,
+#define X(name, words, explains) words,
     FAULT_TABLE(X)
 #undef X
 };

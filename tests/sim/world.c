@@ -55,6 +55,11 @@ void world_count(struct world *w, enum fault f)
         w->history.last_fault_ms = w->now;
 }
 
+uint64_t world_clock(const struct world *w, uint32_t place)
+{
+    return w->now + w->pods[place].ahead_ms;
+}
+
 /* --- the heap of events --- */
 
 static bool before(const struct event *a, const struct event *b)
@@ -123,7 +128,7 @@ static const struct sim_pod *seen_by(const struct world *w,
     case EV_TO_ZERO:
     case EV_FIN_ZERO:
     case EV_ACCEPT:
-        return &w->pods[0];
+        return &w->pods[w->links[e->link].zero];
     case EV_TO_POD:
     case EV_FIN_POD:
     case EV_CONNECT:
@@ -199,14 +204,31 @@ static void bury(struct world *w)
     }
 }
 
+/* A third of the jobs may be smaller than all, a third has ranks by arrival.
+ * How long pods are waited for. */
+static void plan_group(struct world *w)
+{
+    bool hurried = w->kind != JOB_GENTLE && world_chance(w, 40);
+
+    w->is_auto = world_chance(w, 33);
+    w->min_nodes = w->n_ranks;
+    if (world_chance(w, 33))
+        w->min_nodes = 1 + (uint32_t)world_draw(w, w->n_ranks);
+    w->last_call_ms = world_draw(w, world_chance(w, 50) ? 5000 : 60000);
+    w->barrier_timeout_ms = hurried ? 60000 + world_draw(w, 100000) : 600000;
+    w->rejoin_timeout_ms = hurried ? 20000 + world_draw(w, 100000) : 300000;
+}
+
 static void set_up(struct world *w, uint64_t seed, bool trace)
 {
     static const enum job_kind kinds[] = {JOB_WILD, JOB_WILD, JOB_WILD,
                                           JOB_QUIET, JOB_QUIET, JOB_GENTLE};
+    uint32_t same;
 
     memset(w, 0, offsetof(struct world, pods));
     w->seed = seed;
     w->trace = trace;
+    w->now = 1; /* 0 is for never. */
     w->rng = seed * 0x9e3779b97f4a7c15u | 1;
     for (int i = 0; i < 8; i++)
         (void)world_draw(w, 2);
@@ -215,10 +237,10 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
                             : world_chance(w, 90) ? 12
                                                   : WORLD_RANKS);
     w->n_places = w->n_ranks;
-    w->n_workers = 1 + (uint32_t)world_draw(w, WORLD_WORKERS);
     w->grace_ms = 1000 + world_draw(w, 25000);
     w->max_restarts = (uint32_t)world_draw(w, 4);
     w->kind = kinds[world_draw(w, 6)];
+    plan_group(w);
     w->never = w->kind != JOB_GENTLE && world_chance(w, 10);
     w->has_stage = world_chance(w, 50);
     w->has_token = world_chance(w, 50);
@@ -234,10 +256,13 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
                           : (unsigned)world_draw(w, 40);
     if (w->kind == JOB_WILD && world_chance(w, 15))
         w->outlive_percent = 40;
+    w->ignore_percent = world_chance(w, 20) ? 70 : 10;
+    same = world_chance(w, 60) ? 1 + (uint32_t)world_draw(w, WORLD_WORKERS)
+                               : 0;
     for (uint32_t i = 0; i < w->n_ranks; i++) {
-        memset(&w->pods[i], 0, sizeof w->pods[i]);
-        w->pods[i].rank = i;
-        w->pods[i].nnodes = w->n_ranks;
+        world_add_pod(w, i, i > 0 && w->is_auto ? WIRE_ANY_RANK : i,
+                      same ? same
+                           : 1 + (uint32_t)world_draw(w, WORLD_WORKERS));
         (void)world_plan(w, world_draw(w, 20000), EV_BOOT, i);
     }
     world_plan_faults(w);
@@ -251,6 +276,8 @@ static uint64_t deadline(const struct sim_pod *p)
 {
     uint64_t d = p->exists ? pod_deadline(&p->pod) : UINT64_MAX;
 
+    if (d != UINT64_MAX)
+        d = d > p->ahead_ms ? d - p->ahead_ms : 0;
     /* After a freeze the timer or what came meanwhile may be seen first. */
     return d < p->frozen_until ? p->frozen_until - p->life % 2 : d;
 }
@@ -276,7 +303,7 @@ static bool step(struct world *w)
     if (at > w->now)
         w->now = at;
     if (due) {
-        pod_timeout(&due->pod, w->now);
+        pod_timeout(&due->pod, w->now + due->ahead_ms);
     } else {
         e = next_event(w);
         by = seen_by(w, e);
@@ -307,9 +334,9 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
 
     set_up(w, seed, trace);
     while (!all_over(w) && step(w)) {
-        if (++n == w->kill_zero_step && w->pods[0].exists) {
+        if (++n == w->kill_zero_step && world_zero(w)->exists) {
             world_count(w, FAULT_KILL_AT_STEP);
-            world_kill(w, 0);
+            world_kill(w, w->zero);
         }
         if (n > LIMIT_STEPS ||
             w->now > w->history.last_fault_ms + world_patience(w))
@@ -320,7 +347,8 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
     if (!all_over(w))
         world_fail(w, "nothing is to come, and not all pods are gone: pod 0 is "
                    "in state %u, its barrier in phase %u",
-                   (unsigned)w->pods[0].pod.state, (unsigned)w->barrier.phase);
+                   (unsigned)world_zero(w)->pod.state,
+                   (unsigned)world_barrier(w)->phase);
     world_check_end(w);
     while (w->n_heap > 0)
         free(next_event(w));

@@ -1,8 +1,9 @@
 /* world: a whole job in one process: the real pod, barrier, supervisor and
  * wire, one virtual clock, a seeded generator and a heap of events to come.
  * Frames pass through encode and decode. A place is where one agent at a time
- * runs: places 0 .. n_ranks - 1 have a rank each, later places claim a rank
- * that another place has. */
+ * runs: places 0 .. n_ranks - 1 have a rank each, or (`is_auto`) get one; later
+ * places claim a rank that another place has. Each place has its own clock,
+ * which may run ahead of the world's. */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
 
@@ -20,35 +21,40 @@
 #define WORLD_EVENTS 16384
 #define WORLD_CONNS (WORLD_PLACES + 64)
 #define WORLD_LINKS 32768
+#define WORLD_ZEROS 3 /* Agents of rank 0 at a time. */
 #define FOREVER UINT64_MAX
 
-/* X(name, words): the classes of faults, each counted. */
+/* X(name, words, explains): the classes of faults and of what else must be
+ * reached, each counted. `explains`: a pod may be lost because of it. */
 #define FAULT_TABLE(X)                                                         \
-    X(TERM, "TERM")                                                            \
-    X(KILL, "pods killed")                                                     \
-    X(KILL_ZERO, "pod 0 killed")                                               \
-    X(KILL_AT_STEP, "pod 0 killed at a step")                                  \
-    X(CUT, "connections cut")                                                  \
-    X(PART, "partitions")                                                      \
-    X(ONE_WAY, "one-way partitions")                                           \
-    X(DROPPED, "frames dropped without a FIN")                                 \
-    X(HELD, "frames held")                                                     \
-    X(FREEZE, "agents frozen")                                                 \
-    X(REPLACED, "pods replaced while partitioned")                             \
-    X(CLAIM, "ranks claimed twice")                                            \
-    X(WRONG, "wrong nnodes")                                                   \
-    X(DATA, "bad data")                                                        \
-    X(IGNORED, "TERM ignored")                                                 \
-    X(OUTLIVED, "KILL outlived")                                               \
-    X(LATE, "frames late")                                                     \
-    X(STRANGER, "strangers")                                                   \
-    X(BLOCKED, "pods out of reach")                                            \
-    X(PRE_FAILED, "pre-starts failed")                                         \
-    X(AGAIN, "workers alone started again")                                    \
-    X(SAME, "same failures ended a job")
+    X(TERM, "TERM", true)                                                      \
+    X(KILL, "pods killed", true)                                               \
+    X(KILL_ZERO, "pod 0 killed", true)                                         \
+    X(KILL_AT_STEP, "pod 0 killed at a step", true)                            \
+    X(CUT, "connections cut", true)                                            \
+    X(PART, "partitions", true)                                                \
+    X(ONE_WAY, "one-way partitions", true)                                     \
+    X(DROPPED, "frames dropped without a FIN", true)                           \
+    X(HELD, "frames held", true)                                               \
+    X(FREEZE, "agents frozen", true)                                           \
+    X(REPLACED, "pods replaced while partitioned", true)                       \
+    X(CLAIM, "ranks claimed twice", true)                                      \
+    X(WRONG, "wrong nnodes", true)                                             \
+    X(DATA, "bad data", true)                                                  \
+    X(IGNORED, "TERM ignored", false)                                          \
+    X(OUTLIVED, "KILL outlived", true)                                         \
+    X(LATE, "frames late", false)                                              \
+    X(STRANGER, "strangers", false)                                            \
+    X(BLOCKED, "pods out of reach", false)                                     \
+    X(PRE_FAILED, "pre-starts failed", false)                                  \
+    X(AGAIN, "workers alone started again", false)                             \
+    X(SAME, "same failures ended a job", false)                                \
+    X(SMALLER, "groups smaller than all", false)                               \
+    X(BIGGER, "groups that grew", false)                                       \
+    X(AUTO, "ranks by arrival", false)
 
 enum fault {
-#define X(name, words) FAULT_##name,
+#define X(name, words, explains) FAULT_##name,
     FAULT_TABLE(X)
 #undef X
     FAULTS,
@@ -95,7 +101,7 @@ struct event {
 struct sim_worker {
     bool alive, ignores_term, outlives_kill, killed, ok;
     uint64_t life;
-    uint32_t round;
+    uint32_t round, node_rank;
     uint64_t start_ms;
     bool stopped; /* By its agent, or it will be. */
 };
@@ -108,6 +114,9 @@ struct sim_streak { /* Early failures in a row, with one code. */
 struct sim_pod {
     struct pod pod;
     uint32_t rank, nnodes; /* As its agent is told. */
+    uint32_t n_workers;
+    uint64_t ahead_ms;     /* How far its clock runs before the world's. */
+    unsigned zero;         /* Rank 0: which of `zeros` its barrier uses. */
     bool exists; /* Its agent runs. */
     bool over;   /* It has exited for good. */
     uint64_t life;
@@ -117,9 +126,13 @@ struct sim_pod {
     uint64_t out_until, in_until; /* Cut off. */
     bool drops;
     uint64_t frozen_until;
+    uint64_t cut_ms; /* When its connection was last cut. */
     bool mesh_open;
     uint64_t mesh_nonce; /* Of its last mesh test. */
     unsigned n_mesh;     /* How many it had in this life. */
+    bool has_rank;       /* It was in a round in this life, */
+    uint32_t last_rank, last_round;  /* with this rank. */
+    bool missed;         /* It did not hear the end. */
     struct sim_worker workers[WORLD_WORKERS + 1];
     struct sim_streak streaks[WORLD_WORKERS + 1];
     struct pod_held held[WORLD_WORKERS];
@@ -128,12 +141,29 @@ struct sim_pod {
 };
 
 struct sim_link { /* A connection, as TCP gives it. */
-    uint32_t place, conn; /* `conn`: its number at pod 0. */
+    uint32_t place, zero; /* From where, and to which pod 0's place. */
+    uint32_t conn;        /* Its number there. */
     uint64_t pod_life, zero_life;
     bool pod_open, zero_open;
     bool proved; /* A pod has sent its proof on it. */
     bool dead_up, dead_down; /* Frames were dropped: nothing comes any more. */
     uint64_t to_zero_ms, to_pod_ms; /* Nothing overtakes. */
+};
+
+struct sim_zero { /* What an agent of rank 0 has besides. */
+    struct barrier barrier;
+    struct bar_peer peers[WORLD_RANKS];
+    struct bar_conn conns[WORLD_CONNS];
+    struct bar_guest guests[WORLD_GUESTS];
+    uint32_t link_of[WORLD_CONNS]; /* Its connections; 0: none. */
+};
+
+/* The group of a round, as far as its pods have started. By group rank. */
+struct sim_group {
+    uint64_t zero_life;
+    uint32_t round, size, world_size;
+    bool is_in[WORLD_RANKS];
+    uint32_t node_rank[WORLD_RANKS], base[WORLD_RANKS], n[WORLD_RANKS];
 };
 
 struct history { /* What happened, for the oracle. */
@@ -144,6 +174,12 @@ struct history { /* What happened, for the oracle. */
     bool ended_with[256];  /* Codes of END. */
     uint64_t end_life;     /* The life of pod 0 whose END was looked at. */
     uint64_t last_fault_ms; /* Also while one lasts: its end. */
+    struct sim_group group;
+    uint64_t enough_ms;     /* Since when MIN have arrived; 0: they have not. */
+    enum barrier_phase phase; /* Before the last step. */
+    uint32_t n_members;
+    uint64_t cut_ms;        /* When any connection was last cut. */
+    uint64_t heard_life;    /* The life of pod 0 that knows of an older one. */
 };
 
 enum job_kind {
@@ -156,7 +192,10 @@ struct world {
     uint64_t seed, rng, now, seq, lives;
     bool trace;
     enum job_kind kind;
-    uint32_t n_ranks, n_places, n_workers;
+    uint32_t n_ranks, n_places;
+    uint32_t min_nodes; /* Below n_ranks: the job is elastic. */
+    bool is_auto;       /* Ranks by arrival. */
+    uint64_t last_call_ms, barrier_timeout_ms, rejoin_timeout_ms;
     uint64_t grace_ms;
     uint32_t max_restarts;
     bool has_stage, never, has_claims, has_token;
@@ -166,22 +205,19 @@ struct world {
     struct sim_streak causes; /* Of rounds, as the STOPs say. */
     uint32_t cause_rank;
     struct wire_msg heard_hello, heard_proof; /* By whoever listens. */
-    unsigned fail_percent, outlive_percent;
+    unsigned fail_percent, outlive_percent, ignore_percent;
     uint64_t kill_zero_step; /* 0: not. */
     uint32_t mesh_reach;     /* As in barrier.h. */
     bool mesh_strict;
     bool blocked[WORLD_RANKS][WORLD_RANKS]; /* From one rank to another. */
-    struct barrier barrier;
-    struct bar_peer bar_peers[WORLD_RANKS];
-    struct bar_conn bar_conns[WORLD_CONNS];
-    struct bar_guest bar_guests[WORLD_GUESTS];
-    uint32_t link_of[WORLD_CONNS]; /* Pod 0's connections; 0: none. */
+    uint32_t zero; /* The place that the others reach as pod 0. */
     uint32_t n_links;
     struct event *heap[WORLD_EVENTS];
     unsigned n_heap;
     struct history history;
     char fault[512]; /* What went wrong, or "". */
     struct sim_pod pods[WORLD_PLACES + 1];
+    struct sim_zero zeros[WORLD_ZEROS];
     struct sim_link links[WORLD_LINKS]; /* Index 0 is not used. */
 };
 
@@ -199,8 +235,16 @@ void world_fail(struct world *w, const char *fmt, ...)
 struct event *world_plan(struct world *w, uint64_t at, enum what what,
                          uint32_t place);
 void world_count(struct world *w, enum fault f);
+uint64_t world_clock(const struct world *w, uint32_t place);
 
 /* world_pod.c: an agent, its workers and its data. */
+void world_add_pod(struct world *w, uint32_t place, uint32_t rank,
+                   uint32_t n_workers);
+/* As far as it is known; WIRE_ANY_RANK. */
+uint32_t world_rank(const struct sim_pod *p);
+struct sim_pod *world_zero(struct world *w);
+const struct barrier *world_barrier(const struct world *w);
+bool world_is_elastic(const struct world *w);
 void world_boot(struct world *w, uint32_t place);
 void world_kill(struct world *w, uint32_t place);
 void world_pod_event(struct world *w, const struct event *e);
@@ -245,10 +289,18 @@ void world_check_mesh(struct world *w, uint32_t place,
 void world_plan_faults(struct world *w);
 void world_fault_event(struct world *w, const struct event *e);
 
+/* world_group.c: who is in a round, and with which ranks. */
+void world_check_group(struct world *w, uint32_t place,
+                       const struct pod_round *round);
+void world_check_gathering(struct world *w);
+/* It takes part in the round of pod 0 that runs. */
+bool world_is_member(const struct world *w, uint32_t place);
+
 /* world_check.c: invariants after each step, and the end. */
-void world_check_spawn(struct world *w, uint32_t place, uint32_t round);
-/* After a death: where nobody is left who knows of the rounds so far, the job
- * may begin anew. */
+void world_check_spawn(struct world *w, uint32_t place,
+                       const struct pod_round *round);
+/* After a death: rounds go on from the highest that somebody knows who is
+ * left. */
 void world_check_memory(struct world *w);
 void world_check_again(struct world *w, uint32_t place, uint32_t worker,
                        uint32_t attempt);

@@ -3,6 +3,21 @@
 
 #include <stdio.h>
 
+/* A new pod 0 that hears of no older one takes the job for a new one. With
+ * less than all pods it starts without those that it could have heard it
+ * from: behind a partition their lease may not be over yet. */
+static bool is_anew(const struct world *w)
+{
+    return world_is_elastic(w) &&
+           w->history.heard_life != w->pods[w->zero].life;
+}
+
+static bool is_unheard(const struct world *w, uint32_t place)
+{
+    return is_anew(w) &&
+           w->pods[place].pod.zero_incarnation != w->pods[w->zero].life;
+}
+
 /* Nothing can be done about a process in the kernel whose agent has given up,
  * or which pod 0 can hear no more of. */
 static bool is_excused(const struct sim_pod *p, const struct sim_worker *k)
@@ -16,10 +31,10 @@ static bool is_excused(const struct sim_pod *p, const struct sim_worker *k)
  * not have had too many that are the same. */
 static void check_causes(struct world *w, uint32_t place)
 {
-    const struct failure *f = &w->pods[0].pod.cause;
+    const struct failure *f = &world_zero(w)->pod.cause;
     bool early = f->kind == FAILURE_WORKER && f->ran_ms < BARRIER_SAME_MS;
 
-    if (w->kind != JOB_QUIET || place != 0 || w->scope_worker)
+    if (w->kind != JOB_QUIET || place != w->zero || w->scope_worker)
         return;
     if (!early)
         w->causes.n = 0;
@@ -36,13 +51,16 @@ static void check_causes(struct world *w, uint32_t place)
 /* Whether the job ended early since one failure came again and again. */
 static bool is_same_again(struct world *w)
 {
-    const struct failure *f = &w->barrier.end.failure;
+    const struct failure *f = &world_barrier(w)->end.failure;
     uint32_t i = f->kind == FAILURE_PREPARE ? WORLD_PRE : f->local_rank;
 
+    /* A round that ends for a pod that joins is none in the row. */
+    if (w->same_limit && world_is_elastic(w))
+        return true;
     for (uint32_t k = 0; w->same_limit && k < w->n_places; k++) {
         const struct sim_streak *x = &w->pods[k].streaks[i];
 
-        if (w->pods[k].rank != f->node_rank || x->n < w->same_limit ||
+        if (world_rank(&w->pods[k]) != f->node_rank || x->n < w->same_limit ||
             x->code != f->code)
             continue;
         w->history.n[FAULT_SAME]++;
@@ -53,21 +71,26 @@ static bool is_same_again(struct world *w)
 
 /* At a spawn no worker of another round lives anywhere, and no worker of this
  * rank. */
-void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
+void world_check_spawn(struct world *w, uint32_t place,
+                       const struct pod_round *r)
 {
+    const struct sim_pod *p = &w->pods[place];
+    uint32_t round = r->round;
+
     for (uint32_t i = 0; i < w->n_places; i++)
-        for (uint32_t k = 0; k < w->n_workers; k++) {
+        for (uint32_t k = 0; k < w->pods[i].n_workers; k++) {
             const struct sim_worker *x = &w->pods[i].workers[k];
 
-            if (!x->alive || is_excused(&w->pods[i], x))
+            if (!x->alive || is_excused(&w->pods[i], x) || is_unheard(w, i))
                 continue;
-            if (w->pods[i].rank == w->pods[place].rank)
+            if (x->node_rank == world_rank(&w->pods[place]))
                 world_fail(w, "two processes for rank %u of pod %u", k, place);
             else if (x->round != round)
                 world_fail(w, "pod %u starts round %u while a worker of round "
                            "%u lives on pod %u", place, round, x->round, i);
         }
     if (w->kind == JOB_QUIET && w->mesh_reach && w->n_ranks > 1 &&
+        !world_is_elastic(w) &&
         (w->pods[place].n_mesh != 1 || world_mesh_refuses(w)))
         world_fail(w, "pod %u starts, with %u mesh tests", place,
                    w->pods[place].n_mesh);
@@ -77,12 +100,15 @@ void world_check_spawn(struct world *w, uint32_t place, uint32_t round)
                    round);
     w->pods[place].prepared = false;
     for (uint32_t i = 0; w->kind == JOB_QUIET && !w->has_claims &&
-                         i < w->n_places; i++)
+                         !world_is_elastic(w) && i < w->n_places; i++)
         if (w->pods[i].workers[WORLD_PRE].alive &&
             w->pods[i].workers[WORLD_PRE].round <= round)
             world_fail(w, "pod %u starts while --pre-start runs on pod %u",
                        place, i);
-    if (round < w->history.least_round)
+    if (p->has_rank && round <= p->last_round)
+        world_fail(w, "pod %u starts round %u after round %u itself", place,
+                   round, p->last_round);
+    if (round < w->history.least_round && !is_anew(w))
         world_fail(w, "pod %u starts round %u after round %u", place, round,
                    w->history.least_round);
     w->history.least_round = round;
@@ -99,17 +125,18 @@ void world_check_again(struct world *w, uint32_t place, uint32_t worker,
     if (!w->scope_worker)
         world_fail(w, "pod %u starts one worker again", place);
     for (uint32_t i = 0; i < w->n_places; i++)
-        if (w->pods[i].rank == p->rank && w->pods[i].workers[worker].alive &&
+        if (world_rank(&w->pods[i]) == world_rank(p) &&
+            w->pods[i].workers[worker].alive &&
             !is_excused(&w->pods[i], &w->pods[i].workers[worker]))
             world_fail(w, "two processes for worker %u of rank %u", worker,
-                       p->rank);
+                       world_rank(p));
     if (p->pod.stop_signo || p->pod.ended || p->pod.state != POD_RUNNING)
         world_fail(w, "pod %u starts a worker while it stops", place);
     if (attempt <= p->attempts[worker])
         world_fail(w, "pod %u: attempt %u after %u", place, attempt,
                    p->attempts[worker]);
     p->attempts[worker] = attempt;
-    if (w->kind == JOB_QUIET && w->same_limit &&
+    if (w->kind == JOB_QUIET && w->same_limit && !world_is_elastic(w) &&
         p->streaks[worker].n >= w->same_limit)
         world_fail(w, "pod %u: worker %u starts again after %u same failures",
                    place, worker, p->streaks[worker].n);
@@ -134,7 +161,8 @@ void world_check_kill(struct world *w, uint32_t place)
 {
     const struct pod *p = &w->pods[place].pod;
 
-    if (w->kind == JOB_QUIET && w->scope_worker && !p->ended)
+    if (w->kind == JOB_QUIET && w->scope_worker && !p->ended &&
+        !world_is_elastic(w))
         world_fail(w, "pod %u stops workers, and only one of them failed",
                    place);
 }
@@ -161,11 +189,13 @@ void world_note_end(struct world *w, uint32_t place, uint32_t worker, int code)
 
 void world_check_memory(struct world *w)
 {
+    uint32_t known = 0;
+
     for (uint32_t i = 0; i < w->n_places; i++)
-        if (w->pods[i].exists &&
-            (w->pods[i].pod.round > 0 || w->pods[i].pod.runs))
-            return;
-    w->history.least_round = 0;
+        if (w->pods[i].exists && w->pods[i].pod.round > known)
+            known = w->pods[i].pod.round;
+    if (known < w->history.least_round)
+        w->history.least_round = known;
 }
 
 void world_check_exit(struct world *w, uint32_t place)
@@ -182,27 +212,51 @@ static bool has_succeeded(const struct world *w, uint32_t rank)
 {
     for (uint32_t i = 0; i < w->n_places; i++) {
         const struct sim_pod *p = &w->pods[i];
-        bool ok = p->rank == rank;
+        bool ok = p->life > 0;
 
-        for (uint32_t k = 0; ok && k < w->n_workers; k++)
+        for (uint32_t k = 0; ok && k < p->n_workers; k++)
             ok = p->workers[k].life && p->workers[k].ok &&
-                 p->workers[k].round == w->barrier.round;
+                 p->workers[k].node_rank == rank &&
+                 p->workers[k].round == world_barrier(w)->round;
         if (ok)
             return true;
     }
     return false;
 }
 
+static bool hears_zero(const struct world *w, const struct sim_pod *p)
+{
+    return p->exists && p->pod.link == LINK_ADMITTED &&
+           (p->rank == 0 || (p->link && w->links[p->link].zero == w->zero));
+}
+
+/* Pods were waited for in vain: for as long as was asked for, and there were
+ * not enough without them. */
+static void check_not_too_early(struct world *w, const struct barrier *b)
+{
+    uint64_t since = world_clock(w, w->zero) - b->gather_ms;
+
+    if (since < w->rejoin_timeout_ms)
+        world_fail(w, "201 after %llu ms", (unsigned long long)since);
+    if (w->history.enough_ms)
+        world_fail(w, "201 with enough pods");
+}
+
 /* Pod 0 has just decided how the job ends. */
 static void check_decision(struct world *w)
 {
+    const struct barrier *b = world_barrier(w);
     struct history *h = &w->history;
-    int code = w->barrier.end.code;
+    int code = b->end.code;
 
-    h->end_life = w->pods[0].life;
+    h->end_life = world_zero(w)->life;
     h->ended_with[code] = true;
+    for (uint32_t i = 0; i < w->n_places; i++)
+        w->pods[i].missed = !hears_zero(w, &w->pods[i]);
+    if (code == ERR_PEER && h->phase == BAR_GATHER)
+        check_not_too_early(w, b);
     for (uint32_t i = 0; code == 0 && i < w->n_ranks; i++)
-        if (!has_succeeded(w, i))
+        if (b->peers[i].member && !has_succeeded(w, i))
             world_fail(w, "success, but not all workers of rank %u succeeded",
                        i);
     /* Whom the end does not reach in time fails by himself. */
@@ -213,14 +267,16 @@ static void check_decision(struct world *w)
 
 void world_check_step(struct world *w)
 {
-    const struct sim_pod *zero = &w->pods[0];
+    const struct sim_pod *zero = world_zero(w);
+    const struct barrier *b = world_barrier(w);
 
-    if (zero->exists && w->barrier.n_restarts > w->max_restarts)
-        world_fail(w, "%u restarts, %u allowed", w->barrier.n_restarts,
+    if (zero->exists && b->n_restarts > w->max_restarts)
+        world_fail(w, "%u restarts, %u allowed", b->n_restarts,
                    w->max_restarts);
-    if (zero->exists && w->barrier.phase >= BAR_ENDING &&
+    if (zero->exists && b->phase >= BAR_ENDING &&
         w->history.end_life != zero->life)
         check_decision(w);
+    world_check_gathering(w);
     for (uint32_t i = 0; i < w->n_places; i++)
         if (w->pods[i].exists &&
             w->pods[i].pod.n_queue == POD_QUEUE_MAX)
@@ -230,27 +286,80 @@ void world_check_step(struct world *w)
 uint64_t world_patience(const struct world *w)
 {
     uint64_t round = 60000 + 30000 + 40000 + 2 * w->grace_ms + 45000;
+    /* Each pod that comes late may begin another round. */
+    uint64_t n = w->max_restarts + 2 +
+                 (world_is_elastic(w) ? w->n_places : 0);
 
-    return 20000 + 600000 + 300000 + (w->max_restarts + 2) * round;
+    return 20000 + w->barrier_timeout_ms + w->rejoin_timeout_ms +
+           n * (round + w->last_call_ms);
 }
 
 /* The pod that a rank was first given to and the one that claimed it too. */
 static bool is_claimed(const struct world *w, uint32_t rank)
 {
+    if (w->is_auto)
+        return w->n_places > w->n_ranks && rank != 0;
     for (uint32_t i = w->n_ranks; i < w->n_places; i++)
         if (w->pods[i].rank == rank)
             return true;
     return false;
 }
 
-/* Only workers failed: all pods end alike. Of two with one rank one is
- * refused, alone. */
+/* It came when the job was over without it. */
+static bool came_late(const struct world *w, const struct sim_pod *p)
+{
+    return world_is_elastic(w) && p->missed &&
+           (p->exit_code == ERR_BARRIER || p->exit_code == ERR_PEER);
+}
+
+/* Of two with one rank one is refused, alone; of one too many, too. */
+static void check_claims(struct world *w, int code)
+{
+    bool strict = !w->is_auto && !world_is_elastic(w);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < w->n_places; i++)
+        n += w->pods[i].exit_code != code && !came_late(w, &w->pods[i]);
+    if (n > w->n_places - w->n_ranks)
+        world_fail(w, "%u of %u pods do not exit with %d", n, w->n_places,
+                   code);
+    for (uint32_t i = w->n_ranks; i < w->n_places; i++) {
+        int a = w->pods[strict ? w->pods[i].rank : 0].exit_code;
+        int b = w->pods[i].exit_code;
+        int other = a == code ? b : a;
+
+        /* 200: it came when the job was over. */
+        if ((a != code && b != code) ||
+            (other != code && other != ERR_MISMATCH && other != ERR_BARRIER))
+            world_fail(w, "pod 0 exits with %d, two of one rank with %d and "
+                       "%d", code, a, b);
+    }
+}
+
+static void check_restarts(struct world *w, int code)
+{
+    uint32_t n = world_barrier(w)->n_restarts, n_rounds = w->history.n_rounds;
+
+    if (code != 0 && code != ERR_NOTFOUND && !w->never &&
+        n != w->max_restarts && !is_same_again(w))
+        world_fail(w, "failed with %d after %u of %u restarts", code, n,
+                   w->max_restarts);
+    if (w->fail_percent == 0 && n > 0 && !w->always && !w->buggy)
+        world_fail(w, "%u restarts, and no worker failed", n);
+    if (w->scope_worker ? n_rounds > 1 && !world_is_elastic(w)
+                        : (n_rounds < n + 1 && !w->has_pre) ||
+                              (n_rounds > n + 1 && !world_is_elastic(w)))
+        world_fail(w, "%u rounds with %u restarts", n_rounds, n);
+}
+
+/* Only workers failed: all pods end alike. */
 static void check_quiet(struct world *w)
 {
-    int code = w->pods[0].exit_code;
+    int code = world_zero(w)->exit_code;
     const struct history *h = &w->history;
 
-    if (h->n[FAULT_WRONG] && w->barrier.end.failure.kind == FAILURE_PREPARE)
+    if (h->n[FAULT_WRONG] &&
+        world_barrier(w)->end.failure.kind == FAILURE_PREPARE)
         return; /* That came first. */
     if (h->n[FAULT_WRONG])
         for (uint32_t i = 0; i < w->n_ranks; i++)
@@ -258,23 +367,15 @@ static void check_quiet(struct world *w)
                 world_fail(w, "wrong nnodes, and pod %u exits with %d", i,
                            w->pods[i].exit_code);
     for (uint32_t i = 1; i < w->n_ranks; i++)
-        if (w->pods[i].exit_code != code && !is_claimed(w, w->pods[i].rank))
+        if (w->pods[i].exit_code != code && !came_late(w, &w->pods[i]) &&
+            !is_claimed(w, w->pods[i].rank))
             world_fail(w, "pod 0 exits with %d, pod %u with %d", code, i,
                        w->pods[i].exit_code);
-    for (uint32_t i = w->n_ranks; i < w->n_places; i++) {
-        int a = w->pods[w->pods[i].rank].exit_code, b = w->pods[i].exit_code;
-        int other = a == code ? b : a;
-
-        /* 200: it came when the job was over. */
-        if ((a != code && b != code) ||
-            (other != ERR_MISMATCH && other != ERR_BARRIER && code == 0))
-            world_fail(w, "pod 0 exits with %d, two of one rank with %d and "
-                       "%d", code, a, b);
-    }
+    check_claims(w, code);
     if (h->n[FAULT_WRONG])
         return;
     if (world_mesh_refuses(w) != (code == ERR_BARRIER) &&
-        w->barrier.end.failure.kind != FAILURE_PREPARE)
+        world_barrier(w)->end.failure.kind != FAILURE_PREPARE)
         world_fail(w, "exit code %d, %s", code, code == ERR_BARRIER
                                                     ? "all pairs are fine"
                                                     : "with a bad pair");
@@ -282,16 +383,14 @@ static void check_quiet(struct world *w)
         return;
     if (code != 0 && !h->failed_with[code])
         world_fail(w, "exit code %d, but no worker failed with it", code);
-    if (code != 0 && code != ERR_NOTFOUND && !w->never &&
-        w->barrier.n_restarts != w->max_restarts && !is_same_again(w))
-        world_fail(w, "failed with %d after %u of %u restarts", code,
-                   w->barrier.n_restarts, w->max_restarts);
-    if (w->scope_worker ? h->n_rounds > 1
-        : w->has_pre    ? h->n_rounds > w->barrier.n_restarts + 1
-                        : h->n_rounds != w->barrier.n_restarts + 1)
-        world_fail(w, "%u rounds with %u restarts", h->n_rounds,
-                   w->barrier.n_restarts);
+    check_restarts(w, code);
 }
+
+static const bool explains[FAULTS] = {
+#define X(name, words, is) is,
+    FAULT_TABLE(X)
+#undef X
+};
 
 /* What a pod may exit with where pods were killed, cut off and stopped. */
 static bool may_exit_with(const struct world *w, uint32_t i, int code)
@@ -312,12 +411,16 @@ static bool may_exit_with(const struct world *w, uint32_t i, int code)
         return p->bad_data;
     if (code == ERR_RESOURCE)
         return p->was_stuck;
+    /* By arrival, the rank of a pod that died without a word is held until
+     * that is noticed. */
     if (code == ERR_MISMATCH)
-        return is_claimed(w, p->rank);
+        return is_claimed(w, p->rank) ||
+               (p->rank == WIRE_ANY_RANK &&
+                h->n[FAULT_PART] + h->n[FAULT_ONE_WAY] > 0);
     for (unsigned f = 0; f < FAULTS; f++)
-        if (f != FAULT_IGNORED && f != FAULT_LATE && f != FAULT_STRANGER &&
-            f != FAULT_BLOCKED && f < FAULT_PRE_FAILED)
-            n += h->n[f];
+        n += explains[f] ? h->n[f] : 0;
+    if (came_late(w, p))
+        return true;
     if (code == ERR_BARRIER && world_mesh_refuses(w))
         return true;
     /* A lost pod comes back only while the others still wait for it. */
@@ -334,7 +437,7 @@ void world_check_end(struct world *w)
     }
     for (uint32_t i = 0; i < w->n_places; i++) {
         if (w->kind == JOB_GENTLE && w->pods[i].exit_code != 0 &&
-            !is_claimed(w, w->pods[i].rank))
+            !came_late(w, &w->pods[i]) && !is_claimed(w, w->pods[i].rank))
             world_fail(w, "one fault that must be survived, and pod %u exits "
                        "with %d", i, w->pods[i].exit_code);
         if (!may_exit_with(w, i, w->pods[i].exit_code))

@@ -11,7 +11,7 @@ static void signal_pod(struct world *w, uint32_t i)
     world_say(w, "pod %u gets SIGTERM", i);
     world_count(w, FAULT_TERM);
     w->pods[i].was_termed = true;
-    pod_signal(&w->pods[i].pod, w->now, SIGTERM);
+    pod_signal(&w->pods[i].pod, world_clock(w, i), SIGTERM);
 }
 
 static void lasts_until(struct world *w, uint64_t at)
@@ -20,13 +20,21 @@ static void lasts_until(struct world *w, uint64_t at)
         w->history.last_fault_ms = at;
 }
 
+/* Its agent must be back within 2 s, or it is taken for dead. */
+static bool was_cut(const struct world *w, uint32_t i)
+{
+    uint64_t ms = w->pods[i].rank == 0 ? w->history.cut_ms : w->pods[i].cut_ms;
+
+    return ms && w->now < ms + BARRIER_RESUME_MS + 1000;
+}
+
 static void partition(struct world *w, uint32_t i, uint64_t ms, int ways)
 {
     struct sim_pod *p = &w->pods[i];
     uint64_t until = ms == FOREVER ? FOREVER : w->now + ms;
 
     if (!p->exists || p->out_until > w->now || p->in_until > w->now ||
-        p->frozen_until)
+        p->frozen_until || was_cut(w, i))
         return;
     world_say(w, "pod %u is cut off for %lld ms:%s%s%s", i, (long long)ms,
               ways & WAY_OUT ? " out" : "", ways & WAY_IN ? " in" : "",
@@ -53,21 +61,19 @@ static void claim(struct world *w, uint32_t i, bool cut_off, uint64_t ms)
                                                                     : 0));
     w->n_places++;
     w->has_claims = true;
-    memset(&w->pods[j], 0, sizeof w->pods[j]);
-    w->pods[j].rank = w->pods[i].rank;
-    w->pods[j].nnodes = w->n_ranks;
+    world_add_pod(w, j, w->pods[i].rank, w->pods[i].n_workers);
     (void)world_plan(w, at, EV_BOOT, j);
     lasts_until(w, at);
 }
 
 void world_fault_event(struct world *w, const struct event *e)
 {
-    struct sim_pod *p = &w->pods[e->place];
+    struct sim_pod *p = &w->pods[e->place], *zero = world_zero(w);
 
     /* The end is being told: whom it no longer reaches fails by himself. */
     if (w->kind == JOB_GENTLE &&
-        (w->pods[0].over ||
-         (w->pods[0].exists && w->barrier.phase >= BAR_ENDING)))
+        (zero->over ||
+         (zero->exists && world_barrier(w)->phase >= BAR_ENDING)))
         w->kind = JOB_WILD;
     switch (e->what) {
     case EV_KILL:
@@ -84,8 +90,8 @@ void world_fault_event(struct world *w, const struct event *e)
         break;
     case EV_FREEZE:
         /* A node that is cut off and stands still stops nothing. */
-        if (!p->exists || p->frozen_until > w->now || p->out_until ||
-            p->in_until || w->pods[0].out_until || w->pods[0].in_until)
+        if (!p->exists || p->frozen_until > w->now || was_cut(w, e->place) ||
+            p->out_until || p->in_until || zero->out_until || zero->in_until)
             break;
         world_say(w, "pod %u is frozen", e->place);
         world_count(w, FAULT_FREEZE);
@@ -159,7 +165,8 @@ static void plan_fault(struct world *w, bool replaces)
         e->ms = 1 + world_draw(w, replaces ? 13000 : 20000);
         break;
     case 7:
-        if (!replaces || !other)
+        /* Who takes any rank is refused while all are held. */
+        if (!replaces || !other || (w->is_auto && w->kind == JOB_GENTLE))
             break;
         e = world_plan(w, at, EV_CLAIM, other);
         e->code = 1;
@@ -182,7 +189,7 @@ static void plan_quiet(struct world *w)
 
     if (w->n_ranks == 1)
         return;
-    if (world_chance(w, 10)) {
+    if (!world_is_elastic(w) && world_chance(w, 10)) {
         w->pods[i].nnodes++;
         w->history.n[FAULT_WRONG]++;
     } else if (i > 0 && world_chance(w, 10)) {

@@ -27,7 +27,7 @@ int world_mesh_open(void *c, uint32_t node_rank, struct wire_addr *ret,
     struct sim_pod *p = &x->w->pods[x->i];
 
     (void)e;
-    if (node_rank != p->rank)
+    if (node_rank != p->rank && p->rank != WIRE_ANY_RANK)
         world_fail(x->w, "pod %u takes itself for rank %u", x->i, node_rank);
     *ret = address(x->i);
     if (node_rank == 0)
@@ -53,7 +53,7 @@ static bool reaches(const struct world *w, const struct sim_pod *from,
 {
     return to->exists && to->mesh_open && to->frozen_until <= w->now &&
            !is_cut_off(w, from) && !is_cut_off(w, to) &&
-           !w->blocked[from->rank][to->rank];
+           !w->blocked[world_rank(from)][world_rank(to)];
 }
 
 void world_mesh_test(void *c, const struct wire_msg *m)
@@ -97,7 +97,7 @@ void world_mesh_event(struct world *w, const struct event *e)
     if (wire_decode(e->frame, e->len, &m, &why, &version) != (int)e->len)
         world_fail(w, "a frame does not decode: %s", why);
     else if (m.mesh_nonce == p->mesh_nonce)
-        pod_meshed(&p->pod, w->now, &m);
+        pod_meshed(&p->pod, world_clock(w, e->place), &m);
 }
 
 /* Half of the jobs have a mesh test, some of them with a pair in which one
@@ -110,7 +110,8 @@ void world_plan_mesh(struct world *w)
         return;
     w->mesh_reach = world_chance(w, 60) ? MESH_RING : MESH_FULL;
     w->mesh_strict = w->kind != JOB_GENTLE && world_chance(w, 40);
-    if (w->n_ranks < 2 || world_chance(w, 70))
+    /* Who is missing from a group has no pair that could be bad. */
+    if (w->n_ranks < 2 || world_is_elastic(w) || world_chance(w, 70))
         return;
     b = (a + 1 + (uint32_t)world_draw(w, w->n_ranks - 1)) % w->n_ranks;
     w->blocked[a][b] = true;
@@ -149,21 +150,24 @@ void world_check_mesh(struct world *w, uint32_t place,
         uint32_t at = (uint32_t)m->partners[i].at.port - PORT;
         struct wire_addr want = address(at);
 
-        if (to >= w->n_ranks || seen[to] || !is_pair(w, p->rank, to)) {
+        if (to >= w->n_ranks || seen[to] ||
+            (!world_is_elastic(w) && !is_pair(w, world_rank(p), to))) {
             world_fail(w, "pod %u is to test rank %u", place, to);
             return;
         }
         seen[to] = true;
-        if (at >= w->n_places || w->pods[at].rank != to ||
+        /* By arrival it may have got another rank since. */
+        if (at >= w->n_places ||
+            (!w->is_auto && world_rank(&w->pods[at]) != to) ||
             memcmp(&want, &m->partners[i].at, sizeof want) != 0)
             world_fail(w, "pod %u gets the address of place %u as that of "
                        "rank %u", place, at, to);
     }
-    if (w->kind != JOB_QUIET)
+    if (w->kind != JOB_QUIET || world_is_elastic(w))
         return;
     if (p->n_mesh > 1)
         world_fail(w, "pod %u is to test again", place);
     for (uint32_t i = 0; i < w->n_ranks; i++)
-        if (is_pair(w, p->rank, i) && !seen[i])
+        if (is_pair(w, world_rank(p), i) && !seen[i])
             world_fail(w, "pod %u does not test rank %u", place, i);
 }

@@ -5,14 +5,25 @@
 #include <string.h>
 
 /* How far the way of a frame is cut off; 0: it is open. */
-static uint64_t closed_until(const struct world *w, uint32_t place, bool up)
+static uint64_t closed_until(const struct world *w, uint32_t place,
+                             uint32_t at, bool up)
 {
-    const struct sim_pod *p = &w->pods[place], *zero = &w->pods[0];
+    const struct sim_pod *p = &w->pods[place], *zero = &w->pods[at];
     uint64_t a = up ? p->out_until : p->in_until;
     uint64_t b = up ? zero->in_until : zero->out_until;
     uint64_t until = a > b ? a : b;
 
     return until > w->now ? until : 0;
+}
+
+/* What a pod says and hears to come back must fit in its 2 s, and so must a
+ * PING and its answer in those of a newcomer; others may take longer. */
+static uint64_t may_be_late(const struct wire_msg *m)
+{
+    if (!m || m->kind == WIRE_CHALLENGE || m->kind == WIRE_PROOF ||
+        m->kind == WIRE_HELLO)
+        return 300;
+    return m->kind == WIRE_PING ? 900 : 1500;
 }
 
 /* A frame or an end on its way; false where it will never arrive. */
@@ -22,16 +33,14 @@ static bool plan_net(struct world *w, uint32_t link, enum what what,
     struct sim_link *c = &w->links[link];
     bool up = what == EV_TO_ZERO || what == EV_FIN_ZERO;
     bool late = world_chance(w, 5);
-    /* The proofs must fit in the time that a pod has to come back. */
-    bool proof = m && (m->kind == WIRE_CHALLENGE || m->kind == WIRE_PROOF);
     uint64_t *last = up ? &c->to_zero_ms : &c->to_pod_ms;
     bool *dead = up ? &c->dead_up : &c->dead_down;
-    uint64_t at = w->now + world_draw(w, !late ? 20 : proof ? 500 : 1500);
-    uint64_t until = closed_until(w, c->place, up);
+    uint64_t at = w->now + world_draw(w, !late ? 20 : may_be_late(m));
+    uint64_t until = closed_until(w, c->place, c->zero, up);
     struct event *e;
 
     if (until && (until == FOREVER || w->pods[c->place].drops ||
-                  w->pods[0].drops))
+                  w->pods[c->zero].drops))
         *dead = true;
     if (*dead) {
         w->history.n[FAULT_DROPPED]++;
@@ -99,24 +108,38 @@ void world_link_close(void *c, bool abort)
     }
 }
 
+static bool cannot_act(const struct world *w, const struct sim_pod *p)
+{
+    return p->frozen_until > w->now || p->out_until > w->now ||
+           p->in_until > w->now;
+}
+
 void world_cut(struct world *w, uint32_t place)
 {
     uint32_t link = w->pods[place].link;
+    const struct sim_pod *zero = &w->pods[w->links[link].zero];
 
-    /* Who stands still cannot come back at once. */
-    if (!link || w->pods[place].frozen_until > w->now ||
-        w->pods[0].frozen_until > w->now)
+    /* Who stands still or is cut off cannot come back at once. */
+    if (!link || cannot_act(w, &w->pods[place]) || cannot_act(w, zero))
         return;
+    w->pods[place].cut_ms = w->history.cut_ms = w->now;
     world_say(w, "the connection of pod %u is cut", place);
     world_count(w, FAULT_CUT);
-    (void)plan_net(w, link, EV_FIN_POD, NULL);
-    (void)plan_net(w, link, EV_FIN_ZERO, NULL);
+    /* A reset overtakes what is on its way. */
+    world_plan(w, w->now + world_draw(w, 20), EV_FIN_POD, place)->link = link;
+    world_plan(w, w->now + world_draw(w, 20), EV_FIN_ZERO, place)->link = link;
+}
+
+/* Of this pod 0, by their numbers. */
+static uint32_t *links_of(const struct sim_ctx *x)
+{
+    return x->w->zeros[x->w->pods[x->i].zero].link_of;
 }
 
 void world_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
 {
     struct sim_ctx *x = c;
-    uint32_t link = x->w->link_of[conn];
+    uint32_t link = links_of(x)[conn];
 
     if (!link)
         return;
@@ -131,14 +154,14 @@ void world_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
 static void zero_ends(struct world *w, struct sim_link *c)
 {
     c->zero_open = false;
-    w->link_of[c->conn] = 0;
+    w->zeros[w->pods[c->zero].zero].link_of[c->conn] = 0;
 }
 
 void world_conn_close(void *c, uint32_t conn, bool abort)
 {
     struct sim_ctx *x = c;
     struct event *e;
-    uint32_t link = x->w->link_of[conn];
+    uint32_t link = links_of(x)[conn];
 
     if (!link)
         return;
@@ -161,8 +184,8 @@ void world_close_all(struct world *w, uint32_t i)
         (void)plan_net(w, p->link, EV_FIN_ZERO, NULL);
         p->link = 0;
     }
-    for (uint32_t k = 1; i == 0 && k <= w->n_links; k++)
-        if (w->links[k].zero_open) {
+    for (uint32_t k = 1; p->rank == 0 && k <= w->n_links; k++)
+        if (w->links[k].zero_open && w->links[k].zero == i) {
             zero_ends(w, &w->links[k]);
             (void)plan_net(w, k, EV_FIN_POD, NULL);
         }
@@ -170,18 +193,19 @@ void world_close_all(struct world *w, uint32_t i)
 
 uint32_t world_link(struct world *w, uint32_t place)
 {
-    uint32_t conn = 1;
+    const struct sim_pod *zero = world_zero(w);
+    uint32_t *link_of = w->zeros[zero->zero].link_of, conn = 1;
 
-    while (conn < WORLD_CONNS && w->link_of[conn])
+    while (conn < WORLD_CONNS && link_of[conn])
         conn++;
-    if (!w->pods[0].exists || conn == WORLD_CONNS ||
-        w->n_links + 1 == WORLD_LINKS)
+    if (!zero->exists || conn == WORLD_CONNS || w->n_links + 1 == WORLD_LINKS)
         return 0;
     w->links[++w->n_links] = (struct sim_link){
-        .place = place, .conn = conn, .pod_life = w->pods[place].life,
-        .zero_life = w->pods[0].life, .pod_open = true, .zero_open = true,
+        .place = place, .zero = w->zero, .conn = conn,
+        .pod_life = w->pods[place].life, .zero_life = zero->life,
+        .pod_open = true, .zero_open = true,
         .to_zero_ms = w->now, .to_pod_ms = w->now};
-    w->link_of[conn] = w->n_links;
+    link_of[conn] = w->n_links;
     world_plan(w, w->now, EV_ACCEPT, place)->link = w->n_links;
     return w->n_links;
 }
@@ -192,21 +216,22 @@ static void connect_done(struct world *w, const struct event *e)
 
     if (!p->exists || p->life != e->life)
         return;
-    if (!e->code && (closed_until(w, e->place, true) ||
-                     closed_until(w, e->place, false))) {
+    if (!e->code && (closed_until(w, e->place, w->zero, true) ||
+                     closed_until(w, e->place, w->zero, false))) {
         attempt(w, e->place, 5000, 1);
         return;
     }
     p->link = e->code ? 0 : world_link(w, e->place);
     if (p->link)
-        pod_link_up(&p->pod, w->now);
+        pod_link_up(&p->pod, world_clock(w, e->place));
     else
-        pod_link_down(&p->pod, w->now, e->code ? "no answer" : "refused");
+        pod_link_down(&p->pod, world_clock(w, e->place),
+                      e->code ? "no answer" : "refused");
 }
 
 static void deliver(struct world *w, const struct event *e)
 {
-    struct sim_pod *p = &w->pods[e->place];
+    const struct sim_link *c = &w->links[e->link];
     const char *why;
     unsigned version;
     struct wire_msg m;
@@ -218,16 +243,21 @@ static void deliver(struct world *w, const struct event *e)
     world_say(w, "pod %u %s %s, round %u", e->place,
               e->what == EV_TO_ZERO ? "says" : "hears", wire_name(m.kind),
               m.round);
+    if (e->what == EV_TO_ZERO && m.kind == WIRE_HELLO && m.last_zero &&
+        m.last_zero != w->pods[c->zero].life)
+        w->history.heard_life = w->pods[c->zero].life;
     if (e->what == EV_TO_ZERO)
-        pod_conn_message(&w->pods[0].pod, w->now, w->links[e->link].conn, &m);
+        pod_conn_message(&w->pods[c->zero].pod, world_clock(w, c->zero),
+                         c->conn, &m);
     else
-        pod_link_message(&p->pod, w->now, &m);
+        pod_link_message(&w->pods[e->place].pod, world_clock(w, e->place), &m);
 }
 
 void world_net_event(struct world *w, const struct event *e)
 {
     struct sim_link *c = &w->links[e->link];
-    struct sim_pod *p = &w->pods[e->place], *zero = &w->pods[0];
+    struct sim_pod *p = &w->pods[e->place], *zero = &w->pods[c->zero];
+    uint64_t now = world_clock(w, e->what == EV_FIN_POD ? e->place : c->zero);
     bool zero_end = zero->exists && zero->life == c->zero_life && c->zero_open;
     bool pod_end = p->exists && p->life == c->pod_life && c->pod_open;
     struct wire_addr here = world_mesh_here();
@@ -235,7 +265,7 @@ void world_net_event(struct world *w, const struct event *e)
     if (e->what == EV_CONNECT) {
         connect_done(w, e);
     } else if (e->what == EV_ACCEPT && zero_end) {
-        pod_conn_open(&zero->pod, w->now, c->conn,
+        pod_conn_open(&zero->pod, now, c->conn,
                       c->place == WORLD_STRANGER ? "stranger:1" : "addr:1");
         pod_conn_here(&zero->pod, c->conn, &here);
     } else if (e->what == EV_TO_ZERO && zero_end) {
@@ -244,10 +274,10 @@ void world_net_event(struct world *w, const struct event *e)
         deliver(w, e);
     } else if (e->what == EV_FIN_ZERO && zero_end) {
         zero_ends(w, c);
-        pod_conn_closed(&zero->pod, w->now, c->conn);
+        pod_conn_closed(&zero->pod, now, c->conn);
     } else if (e->what == EV_FIN_POD && pod_end) {
         c->pod_open = false;
         p->link = 0;
-        pod_link_down(&p->pod, w->now, "closed");
+        pod_link_down(&p->pod, now, "closed");
     }
 }

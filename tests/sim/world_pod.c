@@ -6,6 +6,37 @@
 
 static struct sim_ctx ctxs[WORLD_PLACES];
 
+void world_add_pod(struct world *w, uint32_t i, uint32_t rank,
+                   uint32_t n_workers)
+{
+    struct sim_pod *p = &w->pods[i];
+
+    memset(p, 0, sizeof *p);
+    p->rank = rank;
+    p->nnodes = w->n_ranks;
+    p->n_workers = n_workers;
+}
+
+uint32_t world_rank(const struct sim_pod *p)
+{
+    return p->life ? p->pod.cfg.node_rank : p->rank;
+}
+
+struct sim_pod *world_zero(struct world *w)
+{
+    return &w->pods[w->zero];
+}
+
+const struct barrier *world_barrier(const struct world *w)
+{
+    return &w->zeros[w->pods[w->zero].zero].barrier;
+}
+
+bool world_is_elastic(const struct world *w)
+{
+    return w->min_nodes < w->n_ranks;
+}
+
 static void act_log(void *c, enum log_level level, const char *text)
 {
     const struct sim_ctx *x = c;
@@ -47,16 +78,17 @@ static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
     int code = world_chance(w, w->fail_percent) ? codes[world_draw(w, 9)] : 0;
     uint64_t ms = 1 + world_draw(w, world_chance(w, 20) ? 50 : 60000);
 
-    if (w->buggy && place == 0 && i == 0) {
+    if (w->buggy && w->pods[place].rank == 0 && i == 0) {
         code = 42;
         ms = 1 + world_draw(w, 5000);
     }
     memset(k, 0, sizeof *k);
     k->alive = true;
     k->round = round;
+    k->node_rank = world_rank(&w->pods[place]);
     k->life = ++w->lives;
     k->start_ms = w->now;
-    k->ignores_term = world_chance(w, 10);
+    k->ignores_term = world_chance(w, w->ignore_percent);
     k->outlives_kill = world_chance(w, w->outlive_percent);
     if (i == WORLD_PRE) {
         ms = 1 + world_draw(w, 10000);
@@ -103,12 +135,9 @@ static void act_spawn(void *c, const struct pod_round *round)
 
     world_say(w, "pod %u spawns round %u, ranks from %u of %u", x->i,
               round->round, round->rank_base, round->world_size);
-    world_check_spawn(w, x->i, round->round);
-    if (round->rank_base != p->rank * w->n_workers ||
-        round->world_size != w->n_ranks * w->n_workers)
-        world_fail(w, "pod %u got rank base %u of %u", x->i, round->rank_base,
-                   round->world_size);
-    for (uint32_t i = 0; i < w->n_workers; i++)
+    world_check_spawn(w, x->i, round);
+    world_check_group(w, x->i, round);
+    for (uint32_t i = 0; i < p->n_workers; i++)
         start(w, x->i, i, round->round);
 }
 
@@ -172,12 +201,14 @@ void world_boot(struct world *w, uint32_t i)
                           .mesh_test = world_mesh_test,
                           .mesh_close = world_mesh_close};
     struct sim_pod *p = &w->pods[i];
+    uint64_t now = world_clock(w, i);
     struct pod_config cfg = {.node_rank = p->rank,
                              .nnodes = p->nnodes,
-                             .nproc = w->n_workers,
+                             .any_rank = p->rank == WIRE_ANY_RANK,
+                             .nproc = p->n_workers,
                              .max_restarts = w->max_restarts,
-                             .barrier_timeout_ms = 600000,
-                             .rejoin_timeout_ms = 300000,
+                             .barrier_timeout_ms = w->barrier_timeout_ms,
+                             .rejoin_timeout_ms = w->rejoin_timeout_ms,
                              .grace_ms = w->grace_ms,
                              .has_stage = w->has_stage,
                              .has_pre_start = w->has_pre,
@@ -187,13 +218,16 @@ void world_boot(struct world *w, uint32_t i)
                              .host = "host",
                              .zero = "zero:1",
                              .mesh = w->mesh_reach > 0 && p->nnodes > 1};
+    struct sim_zero *zero = &w->zeros[p->zero];
     struct barrier_config bar = {.nnodes = p->nnodes,
+                                 .min_nodes = w->min_nodes,
+                                 .last_call_ms = w->last_call_ms,
                                  .job_id = "sim",
                                  .seed = w->seed,
-                                 .guests = w->bar_guests,
+                                 .guests = zero->guests,
                                  .n_guests = WORLD_GUESTS,
-                                 .barrier_timeout_ms = 600000,
-                                 .rejoin_timeout_ms = 300000,
+                                 .barrier_timeout_ms = w->barrier_timeout_ms,
+                                 .rejoin_timeout_ms = w->rejoin_timeout_ms,
                                  .grace_ms = w->grace_ms,
                                  .backoff_min_ms = 1000,
                                  .backoff_max_ms = 30000,
@@ -209,7 +243,7 @@ void world_boot(struct world *w, uint32_t i)
 
     p->exists = true;
     p->frozen_until = p->mesh_nonce = p->n_mesh = 0;
-    p->mesh_open = false;
+    p->mesh_open = p->has_rank = false;
     p->life = ++w->lives;
     p->prepared = false;
     memset(p->streaks, 0, sizeof p->streaks);
@@ -220,13 +254,15 @@ void world_boot(struct world *w, uint32_t i)
     bar.auth = cfg.auth;
     ctxs[i] = (struct sim_ctx){w, i};
     world_say(w, "pod %u boots as rank %u of %u", i, p->rank, p->nnodes);
-    pod_init(&p->pod, &cfg, &out, w->now);
+    pod_init(&p->pod, &cfg, &out, now);
     if (w->scope_worker)
         pod_hold_workers(&p->pod, p->held);
-    if (p->rank == 0)
-        pod_own_barrier(&p->pod, &w->barrier, &bar, w->bar_peers,
-                        w->bar_conns, WORLD_CONNS, w->now);
-    pod_start(&p->pod, w->now);
+    if (p->rank == 0) {
+        memset(zero->link_of, 0, sizeof zero->link_of);
+        pod_own_barrier(&p->pod, &zero->barrier, &bar, zero->peers,
+                        zero->conns, WORLD_CONNS, now);
+    }
+    pod_start(&p->pod, now);
 }
 
 void world_kill(struct world *w, uint32_t i)
@@ -236,7 +272,7 @@ void world_kill(struct world *w, uint32_t i)
     if (!p->exists || p->over)
         return;
     world_say(w, "pod %u is killed", i);
-    world_count(w, i == 0 ? FAULT_KILL_ZERO : FAULT_KILL);
+    world_count(w, p->rank == 0 ? FAULT_KILL_ZERO : FAULT_KILL);
     p->exists = false;
     for (uint32_t k = 0; k <= WORLD_PRE; k++)
         p->workers[k].alive = false;
@@ -278,7 +314,7 @@ static void reap(struct world *w, const struct event *e)
 
     x.ran_ms = e->ms;
     x.signo = e->code > 128 && e->code < 160 ? e->code - 128 : 0;
-    pod_worker_exit(&w->pods[e->place].pod, w->now, &x);
+    pod_worker_exit(&w->pods[e->place].pod, world_clock(w, e->place), &x);
 }
 
 void world_pod_event(struct world *w, const struct event *e)
@@ -296,14 +332,15 @@ void world_pod_event(struct world *w, const struct event *e)
     } else if (e->what == EV_REAP) {
         reap(w, e);
     } else if (e->what == EV_SWEPT && e->code) {
-        pod_worker_swept(&p->pod, w->now, e->worker, e->code == 2);
+        pod_worker_swept(&p->pod, world_clock(w, e->place), e->worker,
+                         e->code == 2);
     } else if (e->what == EV_SWEPT) {
-        pod_swept(&p->pod, w->now, 0, false);
+        pod_swept(&p->pod, world_clock(w, e->place), 0, false);
     } else if (e->code) {
         world_count(w, FAULT_DATA);
         p->bad_data = true;
-        pod_fault(&p->pod, w->now, e->code, "bad data");
+        pod_fault(&p->pod, world_clock(w, e->place), e->code, "bad data");
     } else {
-        pod_stage_done(&p->pod, w->now, digest);
+        pod_stage_done(&p->pod, world_clock(w, e->place), digest);
     }
 }

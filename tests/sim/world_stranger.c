@@ -27,7 +27,7 @@ void world_overhear(struct world *w, uint32_t link, const struct wire_msg *m)
 void world_conn_admit(void *c, uint32_t conn)
 {
     struct sim_ctx *x = c;
-    uint32_t link = x->w->link_of[conn];
+    uint32_t link = x->w->zeros[x->w->pods[x->i].zero].link_of[conn];
 
     if (x->w->has_token && !x->w->links[link].proved)
         world_fail(x->w, "somebody is admitted who has proved nothing");
@@ -45,7 +45,7 @@ static struct wire_msg some_hello(struct world *w)
     m.incarnation = world_draw(w, 1000);
     m.node_rank = (uint32_t)world_draw(w, w->n_ranks);
     m.nnodes = (uint32_t)(w->n_ranks + (world_draw(w, 4) == 0));
-    m.nproc = w->n_workers;
+    m.nproc = 1;
     m.running = WIRE_NO_ROUND;
     memcpy(m.job_id, "sim", 4);
     m.has_token = (uint8_t)world_draw(w, 2);
