@@ -180,7 +180,9 @@ static void print_json(FILE *out)
 
 int help_write(FILE *out, const char *view, struct err *e)
 {
-    const struct opt_command *c = opt_find_command(view);
+    const struct opt_command *c =
+        strcmp(view, "env") == 0 ? NULL
+        : opt_find_command(strncmp(view, "agent ", 6) == 0 ? view + 6 : view);
 
     if (c && c->kind == OPT_OWN)
         print_text(out, c);

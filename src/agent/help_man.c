@@ -98,8 +98,9 @@ static void man_options(FILE *out)
         "Long names take dashes or underscores, a value follows as\n"
         ".Ql --name=value\nor\n.Ql --name value ;\n"
         "there are no abbreviations.\n"
-        "A value comes from the command line, else from the variable, else it "
-        "is the\ndefault.\n"
+        "A value comes from the command line, else from the variable, else "
+        "from what the\nplatform says (see\n.Cm env ) ,\nelse it is the "
+        "default.\n"
         "Durations are a number and ms, s, m or h; a bare number is "
         "seconds.\n");
     for (int g = 0; g < OPT_GROUPS; g++) {

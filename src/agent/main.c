@@ -1,10 +1,12 @@
 /* main: block signals, read the options, and hand over. */
 #include "agent/command_status.h"
+#include "agent/env.h"
 #include "agent/help.h"
 #include "agent/last_words.h"
 #include "agent/loop.h"
 #include "agent/options.h"
 #include "agent/plan.h"
+#include "agent/topology_place.h"
 #include "base/log.h"
 #include "dataset/commands.h"
 
@@ -100,6 +102,8 @@ static int dispatch(const struct options *o)
         return dataset_command_manifest(o);
     case CMD_STATUS:
         return command_status(o);
+    case CMD_ENV:
+        return env_command(o);
     case CMD_FETCH:
         return exec_tool("agent-fetch", o);
     case CMD_ALLREDUCE:
@@ -132,7 +136,7 @@ int main(int argc, char **argv)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     fill_standard_descriptors();
     use_plain_names();
-    if (options_read(&o, argc, argv, environ, &e) != 0)
+    if (options_read_at(&o, argc, argv, environ, topology_place, &e) != 0)
         return last_words_early(&o, &e);
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;
     if (level < LOG_ERROR)
@@ -144,5 +148,7 @@ int main(int argc, char **argv)
         sigemptyset(&all);
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
     }
+    if (o.topology.warning[0])
+        log_warning("%s", o.topology.warning);
     return dispatch(&o);
 }

@@ -21,7 +21,8 @@ enum opt_command_bit {
     OPT_VERIFY = 4,
     OPT_MANIFEST = 8,
     OPT_STATUS = 16,
-    OPT_EVERY = 31,
+    OPT_ENV = 32,
+    OPT_EVERY = 63,
 };
 
 enum opt_group {

@@ -2,29 +2,20 @@
  * left open, then the defaults, then the checks that take two values. */
 #include "agent/options.h"
 
-#include "agent/option_table.h"
+#include "agent/options_parts.h"
 
 #include <string.h>
-
-/* Where a row's value is from; a later one here wins. */
-enum origin { BY_DEFAULT, BY_ALIAS_VARIABLE, BY_VARIABLE, BY_WORD };
 
 struct reader {
     struct options *o;
     const struct opt_command *command;
-    enum origin from[OPT_MAX_ROWS];
+    enum opt_origin from[OPT_MAX_ROWS];
+    const struct topo_place *(*place)(void *ctx);
     bool help, version;
     int argc;
     char **argv;
     struct err *e;
 };
-
-static unsigned row_index(const struct opt_row *row)
-{
-    unsigned n;
-
-    return (unsigned)(row - opt_rows(&n));
-}
 
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
@@ -73,7 +64,7 @@ static int take(struct reader *r, const struct opt_row *row,
                          r->command->word);
     if (row->later)
         return opt_fault_later(v, r->e);
-    r->from[row_index(row)] = BY_WORD;
+    r->from[option_row_index(row)] = BY_WORD;
     if (strcmp(row->name, "help") == 0)
         r->help = true;
     if (strcmp(row->name, "version") == 0) {
@@ -180,14 +171,14 @@ static int read_variable(struct reader *r, const char *entry)
         return 0;
     row = opt_find_variable(entry + 6, len - 6, &alias);
     if (row) {
-        enum origin from = alias ? BY_ALIAS_VARIABLE : BY_VARIABLE;
+        enum opt_origin from = alias ? BY_ALIAS_VARIABLE : BY_VARIABLE;
 
         v.row = row;
         v.text = eq + 1;
         if (!(row->commands & r->command->bit) ||
-            r->from[row_index(row)] >= from)
+            r->from[option_row_index(row)] >= from)
             return 0;
-        r->from[row_index(row)] = from;
+        r->from[option_row_index(row)] = from;
         return row->later ? opt_fault_later(&v, r->e)
                           : row->type->read(&v, r->o, r->e);
     }
@@ -228,8 +219,9 @@ static int check_run(struct reader *r)
 
     if (!o->any_node_rank && o->node_rank >= o->nnodes)
         return err_set(r->e, ERR_USAGE,
-                       "--node-rank %u must be less than --nnodes %u",
-                       o->node_rank, o->nnodes);
+                       "%s %u must be less than %s %u",
+                       options_said_by(o, TOPO_NODE_RANK), o->node_rank,
+                       options_said_by(o, TOPO_NNODES), o->nnodes);
     if (o->node_rank > 0 && !o->master_addr)
         return err_set(r->e, ERR_USAGE,
                        "--node-rank %u needs --master-addr HOST, the host of "
@@ -242,7 +234,7 @@ static int check_run(struct reader *r)
                        o->http_port == o->master_port    ? "--master-port"
                        : o->http_port == o->barrier_port ? "--barrier-port"
                                                          : "--mesh-port");
-    if (o->n_args == 0)
+    if (o->n_args == 0 && o->command == CMD_RUN)
         return err_set(r->e, ERR_USAGE,
                        "no command to run; use: agent [options] [--] command "
                        "[args...] (agent --help)");
@@ -258,14 +250,14 @@ static int check(struct reader *r)
         return err_set(r->e, ERR_USAGE, "%u --source but %u --dataset: the "
                        "n-th source belongs to the n-th data set",
                        o->n_sources, o->n_datasets);
-    if (c->command == CMD_RUN) {
+    if (c->command == CMD_RUN || (c->command == CMD_ENV && o->n_args == 0)) {
         /* A variable may be the image's, for when there is a data set. */
         if (o->n_datasets == 0 &&
-            r->from[row_index(opt_find("stage", 5))] == BY_WORD)
+            r->from[option_row_index(opt_find("stage", 5))] == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
                            "there is nothing to stage", o->stage);
         if (!o->offline &&
-            r->from[row_index(opt_find("offline-allow", 13))] == BY_WORD)
+            r->from[option_row_index(opt_find("offline-allow", 13))] == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--offline-allow without "
                            "--offline: every host is reached");
         return check_run(r);
@@ -310,6 +302,7 @@ static int find_command(struct reader *r, int *ret_first)
 
 static int read_all(struct reader *r, int first, char *const *envp)
 {
+    char *const *all = envp;
     int e = read_words(r, first);
 
     if (e != 0)
@@ -318,12 +311,16 @@ static int read_all(struct reader *r, int first, char *const *envp)
         r->o->command = r->help ? CMD_HELP : CMD_VERSION;
         if (r->help && r->command->command != CMD_RUN &&
             strcmp(r->o->help_view, "text") == 0)
-            r->o->help_view = r->command->word;
+            r->o->help_view = r->command->command == CMD_ENV
+                                  ? "agent env"
+                                  : r->command->word;
         return 0;
     }
     for (; e == 0 && *envp; envp++)
         if (strncmp(*envp, "AGENT_", 6) == 0)
             e = read_variable(r, *envp);
+    if (e == 0 && r->command->bit & OPT_RUN)
+        e = options_read_topology(r->o, r->from, all, r->place, r->e);
     return e ? e : check(r);
 }
 
@@ -337,7 +334,16 @@ static void fill(struct options *o)
 int options_read(struct options *ret, int argc, char **argv, char *const *envp,
                  struct err *e)
 {
-    struct reader r = {.o = ret, .argc = argc, .argv = argv, .e = e};
+    return options_read_at(ret, argc, argv, envp, NULL, e);
+}
+
+int options_read_at(struct options *ret, int argc, char **argv,
+                    char *const *envp,
+                    const struct topo_place *(*place)(void *ctx),
+                    struct err *e)
+{
+    struct reader r = {.o = ret, .place = place, .argc = argc, .argv = argv,
+                       .e = e};
     int first, f;
 
     memset(ret, 0, sizeof *ret);

@@ -6,6 +6,7 @@
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H
 
+#include "agent/topology.h"
 #include "base/err.h"
 #include "base/exit_map.h"
 
@@ -31,6 +32,7 @@ enum command {
     CMD_VERIFY,
     CMD_MANIFEST,
     CMD_STATUS,
+    CMD_ENV,
     CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
     CMD_ALLREDUCE, /* Exec of agent-allreduce. */
     CMD_PROBE,     /* Exec of agent-probe. */
@@ -61,6 +63,15 @@ enum log_overflow { LOG_OVERFLOW_BLOCK, LOG_OVERFLOW_DROP };
 struct rank_list { /* Ranges, both ends included; none: all ranks. */
     unsigned n;
     uint32_t first[OPT_RANGES_MAX], last[OPT_RANGES_MAX];
+};
+
+/* Where an option's value is from; a later one here wins. */
+enum opt_origin {
+    BY_DEFAULT,
+    BY_PLATFORM, /* Of topology.h. */
+    BY_ALIAS_VARIABLE,
+    BY_VARIABLE,
+    BY_WORD,
 };
 
 struct options {
@@ -121,10 +132,13 @@ struct options {
     const char *socket;   /* Of `agent status`; NULL: the default place. */
     char http_addr[OPT_ADDR_MAX]; /* "": loopback, "*": all. */
     unsigned http_port;   /* 0: no --http. */
-    bool json, watch;     /* status --json, --watch. */
+    bool json, watch;     /* status, env --json; status --watch. */
 
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
+
+    struct topology topology;
+    enum opt_origin origins[TOPO_KEYS]; /* Of the options that it may set. */
 
     /* Paths of a variable that lists several. `datasets` and `sources` may
      * point in here, so a struct options must not be copied or moved. */
@@ -132,7 +146,8 @@ struct options {
     size_t pieces_len;
 };
 
-/* Read command line, then AGENT_* for what it left open, then defaults.
+/* Read command line, then AGENT_* for what it left open, then what the platform
+ * says, then defaults.
  * `argv` and `envp` end with NULL and are borrowed; where a command takes
  * options after its words, argv is put in order, words first. Fails with
  * ERR_USAGE and a text that names the word, why, and what to do. */
@@ -140,6 +155,12 @@ int options_read(struct options *ret, int argc, char **argv,
                  char *const *envp, struct err *e);
 
 bool options_has_rank(const struct rank_list *list, uint32_t rank);
+
+/* The same with topology_in.place. */
+int options_read_at(struct options *ret, int argc, char **argv,
+                    char *const *envp,
+                    const struct topo_place *(*place)(void *ctx),
+                    struct err *e);
 
 /* True where the `len` bytes at `name` (without "=value") are the variable of
  * an option of `run`, built or not, or AGENT_TOKEN: workers must not see it. */

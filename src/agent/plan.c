@@ -27,7 +27,7 @@ static const char *variable(char *const *envp, const char *name)
     return NULL;
 }
 
-static int count_workers(struct plan *p, struct err *e)
+int plan_count_workers(struct plan *p, struct err *e)
 {
     const struct options *o = p->o;
     unsigned gpus;
@@ -128,7 +128,7 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         return err_set(e, ERR_AGENT, "no memory for the environment");
     r = token_read(o->token_file, envp, &ret->auth, &ret->token, e);
     if (r == 0)
-        r = count_workers(ret, e);
+        r = plan_count_workers(ret, e);
     if (r != 0)
         return r;
     cpus = machine_cpus();

@@ -38,6 +38,9 @@ struct plan {
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e);
 
+/* p->nproc and has_gpus, from p->o alone. */
+int plan_count_workers(struct plan *p, struct err *e);
+
 /* The pure parts' configuration. */
 void plan_pod(const struct plan *p, struct pod_config *ret);
 void plan_barrier(const struct plan *p, struct barrier_config *ret);

@@ -12,7 +12,8 @@ tap_n=0 tap_failed=0
 # AGENT_* of the caller must not leak into a test.
 for v in $(compgen -e); do
     case $v in AGENT_* | RANK | WORLD_SIZE | LOCAL_RANK | LOCAL_WORLD_SIZE | \
-        MASTER_ADDR | MASTER_PORT | PET_*) unset "$v" ;; esac
+        MASTER_ADDR | MASTER_PORT | PET_* | SLURM_* | OMPI_* | PMI_* | \
+        LWS_* | VC_* | VK_* | JOB_COMPLETION_INDEX) unset "$v" ;; esac
 done
 
 tap_end()

@@ -47,6 +47,7 @@ static const struct {
     unsigned commands;       /* Whose options it has. */
 } views[] = {
     {"text", "--", OPT_RUN},           {"run", "--", OPT_RUN},
+    {"agent env", "--", OPT_RUN | OPT_ENV},
     {"stage", "--", OPT_STAGE},        {"verify", "--", OPT_VERIFY},
     {"manifest", "--", OPT_MANIFEST},  {"man", "Fl Fl ", OPT_EVERY},
     {"status", "--", OPT_STATUS},
@@ -85,10 +86,10 @@ static void test_every_option_is_in_each_view(void **state)
 static void test_text_is_80_columns_wide(void **state)
 {
     static const char *const of[] = {"text", "stage", "verify", "manifest",
-                                     "status"};
+                                     "status", "agent env"};
 
     (void)state;
-    for (unsigned v = 0; v < 5; v++) {
+    for (unsigned v = 0; v < 6; v++) {
         char *text = view_of(of[v]), *save = NULL;
 
         assert_memory_equal(text, "usage: agent ", 13);

@@ -1,0 +1,227 @@
+/* topology_lists: platforms that list their hosts: Volcano, Slurm, and the
+ * host file of the MPI operator. */
+#include "agent/hostlist.h"
+#include "agent/topology_parts.h"
+
+#include "base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* True where the `len` bytes at `host` are this name, or begin with it and a
+ * dot. */
+static bool is_host(const char *host, size_t len, const char *name)
+{
+    size_t n = strlen(name);
+
+    return n > 0 && len >= n && memcmp(host, name, n) == 0 &&
+           (len == n || host[n] == '.');
+}
+
+/* --- Volcano: VC_<TASK>_HOSTS, and the index within this pod's task --- */
+
+#define TASKS_MAX 16
+
+struct task {
+    const char *entry; /* "VC_<TASK>_HOSTS=..." */
+    size_t name_len;
+    const char *hosts;
+};
+
+/* Who coordinates stands first; else the names' order. */
+static int weight(const struct task *t)
+{
+    static const char *const first[] = {"VC_MASTER_", "VC_CHIEF_",
+                                        "VC_LAUNCHER_", "VC_SCHEDULER_"};
+
+    for (int i = 0; i < 4; i++)
+        if (strncmp(t->entry, first[i], strlen(first[i])) == 0)
+            return i;
+    return 4;
+}
+
+static bool comes_before(const struct task *a, const struct task *b)
+{
+    int wa = weight(a), wb = weight(b);
+
+    return wa != wb ? wa < wb : strcmp(a->entry, b->entry) < 0;
+}
+
+static unsigned find_tasks(char *const *envp, struct task *tasks)
+{
+    unsigned n = 0;
+
+    for (; *envp && n < TASKS_MAX; envp++) {
+        const char *eq = strchr(*envp, '=');
+        struct task t = {*envp, eq ? (size_t)(eq - *envp) : 0,
+                         eq ? eq + 1 : NULL};
+        unsigned i;
+
+        if (t.name_len < 10 || strncmp(*envp, "VC_", 3) != 0 ||
+            strncmp(eq - 6, "_HOSTS", 6) != 0 || !*t.hosts)
+            continue;
+        for (i = n++; i > 0 && comes_before(&t, &tasks[i - 1]); i--)
+            tasks[i] = tasks[i - 1];
+        tasks[i] = t;
+    }
+    return n;
+}
+
+struct position {
+    uint32_t n, rank;
+    bool found;
+    const char *first; /* Host; */
+    size_t first_len;
+};
+
+/* `index` is this pod's place where there is one list alone. */
+static struct position find_host(const struct task *tasks, unsigned n_tasks,
+                                 const char *name)
+{
+    struct position p = {0};
+
+    for (unsigned i = 0; i < n_tasks; i++)
+        for (const char *s = tasks[i].hosts; *s;) {
+            size_t len = strcspn(s, ",");
+
+            if (p.n == 0) {
+                p.first = s;
+                p.first_len = len;
+            }
+            if (!p.found && is_host(s, len, name)) {
+                p.found = true;
+                p.rank = p.n;
+            }
+            p.n++;
+            s += len + (s[len] == ',');
+        }
+    return p;
+}
+
+int topo_read_volcano(struct topo_guess *g)
+{
+    const char *name = topo_get(g, "VC_TASK_INDEX") ? "VC_TASK_INDEX"
+                                                    : "VK_TASK_INDEX";
+    const char *index = topo_get(g, name);
+    struct task tasks[TASKS_MAX];
+    unsigned n = find_tasks(g->in->envp, tasks);
+    struct position p;
+    uint32_t rank;
+
+    if (!topo_number(index, &rank) || n == 0)
+        return 0;
+    p = find_host(tasks, n, topo_place(g)->host);
+    if (!p.found && n > 1) {
+        topo_ignore(g->to, name, index,
+                    "there are several tasks, and this host is in none of "
+                    "VC_*_HOSTS");
+        return 0;
+    }
+    g->is_complete =
+        topo_say(g, TOPO_NNODES, "VC_*_HOSTS", "%u", p.n) &&
+        topo_say(g, TOPO_NODE_RANK, p.found ? "VC_*_HOSTS" : name, "%u",
+                 p.found ? p.rank : rank) &&
+        topo_say(g, TOPO_MASTER_ADDR, "VC_*_HOSTS", "%.*s", (int)p.first_len,
+                 p.first);
+    return 0;
+}
+
+/* --- Slurm --- */
+
+static const char *first_of(const struct topo_guess *g, const char *a,
+                            const char *b, const char *c)
+{
+    return topo_get(g, a) ? a : topo_get(g, b) ? b : c;
+}
+
+/* "1(x4)" and "1,1" are one task on each node. */
+static bool is_one_each(const char *s)
+{
+    while (*s) {
+        if (*s++ != '1' || (*s && *s != '(' && *s != ','))
+            return false;
+        s += strcspn(s, ",");
+        s += *s == ',';
+    }
+    return true;
+}
+
+static int check_tasks(struct topo_guess *g)
+{
+    const char *each = topo_get(g, "SLURM_STEP_TASKS_PER_NODE");
+    const char *local = topo_get(g, "SLURM_LOCALID");
+    uint32_t n;
+
+    if ((!each || is_one_each(each)) && (!topo_number(local, &n) || n == 0))
+        return 0;
+    return topo_fail(g, "%s=%s: Slurm started several tasks on a node, one "
+                     "agent on each is wanted: it starts the workers itself; "
+                     "use srun --ntasks-per-node=1",
+                     each && !is_one_each(each) ? "SLURM_STEP_TASKS_PER_NODE"
+                                                : "SLURM_LOCALID",
+                     each && !is_one_each(each) ? each : local);
+}
+
+int topo_read_slurm(struct topo_guess *g)
+{
+    const char *list = first_of(g, "SLURM_STEP_NODELIST",
+                                "SLURM_JOB_NODELIST", "SLURM_NODELIST");
+    const char *size = first_of(g, "SLURM_STEP_NUM_NODES",
+                                "SLURM_JOB_NUM_NODES", "SLURM_NNODES");
+    const char *hosts = topo_get(g, list);
+    char first[HOSTLIST_NAME_MAX];
+
+    (void)topo_take(g, TOPO_NODE_RANK, "SLURM_NODEID");
+    (void)topo_take(g, TOPO_NNODES, size);
+    (void)topo_take(g, TOPO_JOB_ID, "SLURM_JOB_ID");
+    (void)topo_take(g, TOPO_JOB_ID, "SLURM_JOBID");
+    if (!g->at[TOPO_NODE_RANK].text || !g->at[TOPO_NNODES].text)
+        return 0;
+    if (check_tasks(g) != 0)
+        return -g->e->code;
+    if (hosts && !hostlist_at(hosts, 0, first))
+        return topo_fail(g, "%s=%.100s: no list of hosts, such as n[01-04]",
+                         list, hosts);
+    if (hosts)
+        (void)topo_say(g, TOPO_MASTER_ADDR, list, "%s", first);
+    g->is_complete = topo_has_zero(g);
+    return 0;
+}
+
+/* --- the MPI operator's host file, without mpirun --- */
+
+int topo_read_hostfile(struct topo_guess *g)
+{
+    const struct topo_place *p = topo_place(g);
+    const char *first = NULL;
+    size_t first_len = 0;
+    uint32_t n = 0, rank = 0;
+    bool found = false;
+
+    for (const char *s = p->hostfile; s && *s;) {
+        size_t len;
+
+        s += strspn(s, " \t\r\n");
+        len = strcspn(s, " \t\r\n:");
+        if (len > 0 && *s != '#') {
+            if (n == 0) {
+                first = s;
+                first_len = len;
+            }
+            if (!found && is_host(s, len, p->host)) {
+                found = true;
+                rank = n;
+            }
+            n++;
+        }
+        s += strcspn(s, "\n");
+    }
+    if (!found)
+        return 0; /* The launcher is not in it. */
+    g->is_complete =
+        topo_say(g, TOPO_NNODES, p->hostfile_name, "%u", n) &&
+        topo_say(g, TOPO_NODE_RANK, p->hostfile_name, "%u", rank) &&
+        topo_say(g, TOPO_MASTER_ADDR, p->hostfile_name, "%.*s", (int)first_len,
+                 first);
+    return 0;
+}
