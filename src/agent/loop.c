@@ -305,6 +305,8 @@ static int loop_open(struct loop *l, struct err *e)
     if (r == 0)
         r = loop_workers_new(l, e);
     if (r == 0)
+        r = loop_files_new(l, e);
+    if (r == 0)
         r = loop_again_new(l, e);
     if (r == 0)
         r = loop_asks_new(l, e);

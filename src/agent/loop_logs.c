@@ -1,24 +1,18 @@
 /* loop_logs: agent's outputs: what is put before a line, agent's own lines,
- * what could not be written, and the end. */
+ * the files of --log-dir. */
 #include "agent/loop_parts.h"
 
 #include "base/log.h"
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define STAMP_MAX 40
-#define SAY_AGAIN_MS 10000 /* Then less and less often. */
-#define SAY_AGAIN_MAX_MS 3600000
-#define FLUSH_MIN_MS 1000 /* For agent's last words, whatever came before. */
-#define FLUSH_LAST_MS 100 /* Even when told to hurry. */
 
 static void write_stamp(char buf[STAMP_MAX])
 {
@@ -47,6 +41,22 @@ void stream_stamp(struct stream *s)
     else
         (void)snprintf(head, sizeof head, "%s %s", stamp, s->base);
     relay_set_head(&s->relay, head, o->log_format == LOG_FORMAT_JSON);
+}
+
+/* Where a queue without room is the reason, the bytes that follow go to the
+ * file of the attempt before rather than nowhere. */
+static void begin_file(struct stream *s, const struct contract_in *in,
+                       uint32_t rank)
+{
+    char who[24] = "pre-start", name[LOG_FILES_NAME_MAX];
+
+    if (!s->loop->files)
+        return;
+    if (rank != UINT32_MAX)
+        (void)snprintf(who, sizeof who, "rank_%" PRIu32, rank);
+    (void)snprintf(name, sizeof name, "attempt_%" PRIu32 "/%s/%s.log",
+                   in->round, who, s->is_err ? "stderr" : "stdout");
+    (void)log_files_open(s->loop->files, s->file, name);
 }
 
 void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
@@ -79,6 +89,7 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
                        31 + rank % 6, prefix);
     else if (o->log_format == LOG_FORMAT_TEXT)
         (void)text_copy(s->base, sizeof s->base, prefix);
+    begin_file(s, in, is_rank ? rank : UINT32_MAX);
     relay_init(&s->relay, buf, "");
     relay_set_head(&s->relay, s->base, false);
     tail_init(s->tail);
@@ -188,107 +199,14 @@ int loop_logs_new(struct loop *l, struct err *e)
     return r;
 }
 
-/* --- what is missing --- */
-
-static bool say_lost(struct loop *l, bool is_err)
+int loop_files_new(struct loop *l, struct err *e)
 {
-    struct out *o = is_err ? l->stderr_q : l->stdout_q;
-    const char *name = o == l->stdout_q && o == l->stderr_q
-                           ? "stdout and stderr"
-                       : is_err ? "stderr" : "stdout";
-    struct out_lost lost;
+    const struct options *o = l->plan->o;
+    struct log_files_config c = {.dir = o->log_dir,
+                                 .max_bytes = o->log_max_bytes,
+                                 .keep = o->log_keep,
+                                 .n_files = 2 * l->n_slots,
+                                 .wake_fd = l->room_fd};
 
-    out_lost(o, &lost);
-    if (lost.bytes == l->lost_said[is_err])
-        return false;
-    log_warning("%s: %s; %" PRIu64 " lines (%" PRIu64 " bytes) could not be "
-                "written so far%s", name, strerror(lost.why), lost.lines,
-                lost.bytes, l->is_ending ? "" : ", the workers run on");
-    l->lost_said[is_err] = lost.bytes;
-    return true;
-}
-
-static bool has_drops(const void *ctx, unsigned i)
-{
-    const struct worker *w = (const struct worker *)ctx + i;
-
-    return w->out.stats.dropped_bytes > 0 || w->err.stats.dropped_bytes > 0;
-}
-
-static bool say_dropped(struct loop *l)
-{
-    uint64_t lines = 0, bytes = 0;
-    char ranks[64];
-    struct text t;
-
-    if (l->n_dropped == l->dropped_said)
-        return false;
-    l->dropped_said = l->n_dropped;
-    for (unsigned i = 0; i < l->plan->nproc; i++) {
-        const struct worker *w = &l->workers[i];
-
-        lines += w->out.stats.dropped_lines + w->err.stats.dropped_lines;
-        bytes += w->out.stats.dropped_bytes + w->err.stats.dropped_bytes;
-    }
-    text_init(&t, ranks, sizeof ranks);
-    text_add_ranges(&t, l->plan->nproc, has_drops, l->workers, 40);
-    log_warning("%" PRIu64 " lines (%" PRIu64 " bytes) of local rank %s were "
-                "dropped%s: agent's output is not read fast enough", lines,
-                bytes, ranks, l->is_ending ? "" : " so far");
-    return true;
-}
-
-void loop_say_missing(struct loop *l)
-{
-    uint64_t now = loop_now();
-    bool said;
-
-    if (!l->workers || (!l->is_ending && now < l->say_missing_ms))
-        return;
-    said = say_lost(l, false);
-    if (l->stderr_q != l->stdout_q)
-        said = say_lost(l, true) || said;
-    said = say_dropped(l) || said;
-    if (!said)
-        return;
-    if (l->say_step_ms < SAY_AGAIN_MAX_MS)
-        l->say_step_ms += l->say_step_ms + SAY_AGAIN_MS;
-    l->say_missing_ms = now + l->say_step_ms;
-}
-
-/* --- the end --- */
-
-/* The output shares the deadline of the stop. */
-static uint64_t time_left(const struct loop *l, uint64_t deadline)
-{
-    uint64_t now = loop_now(), max = now + l->plan->o->grace_ms;
-
-    if (deadline > max)
-        deadline = max;
-    return deadline > now + FLUSH_MIN_MS ? deadline - now : FLUSH_MIN_MS;
-}
-
-void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
-                   char *text)
-{
-    uint64_t deadline = l->pod.sup.kill_ms ? l->pod.sup.kill_ms
-                                           : loop_now() + l->plan->o->grace_ms;
-    sigset_t stops;
-    int fd;
-
-    sigemptyset(&stops);
-    (void)sigaddset(&stops, SIGTERM);
-    (void)sigaddset(&stops, SIGINT);
-    (void)sigaddset(&stops, SIGHUP);
-    (void)sigaddset(&stops, SIGQUIT);
-    fd = signalfd(-1, &stops, SFD_CLOEXEC);
-    l->is_ending = true;
-    if (l->stdout_q != l->stderr_q &&
-        !out_flush(l->stdout_q, time_left(l, deadline), fd))
-        log_warning("stdout: nobody reads it; its last %zu bytes are lost",
-                    out_pending(l->stdout_q));
-    loop_say_missing(l);
-    say(l, text);
-    if (!out_flush(l->stderr_q, time_left(l, deadline), fd))
-        (void)out_flush(l->stderr_q, FLUSH_LAST_MS, -1);
+    return o->log_dir ? log_files_new(&l->files, &c, e) : 0;
 }

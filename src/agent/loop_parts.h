@@ -8,6 +8,7 @@
 #include "dataset/stager.h"
 #include "rendezvous/peer.h"
 #include "supervise/child.h"
+#include "supervise/log_files.h"
 #include "supervise/log_stats.h"
 #include "supervise/out.h"
 #include "supervise/relay.h"
@@ -30,7 +31,9 @@ struct stream {
     struct stream_watch *watch; /* NULL: closed. */
     uint64_t read_ms, n_read; /* Of the last bytes: when, and which read. */
     int fd;
-    bool stalled; /* The output has no room; not read meanwhile. */
+    /* The output has no room, or --log-dir; not read meanwhile. */
+    bool stalled, file_stalled;
+    unsigned file; /* Of log_files.h. */
     bool is_err;
     bool is_hidden; /* By --log-ranks. */
     struct out *out;
@@ -66,12 +69,15 @@ struct loop {
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
     struct out *stdout_q, *stderr_q; /* The same where the file is the same. */
+    struct log_files *files; /* --log-dir, else NULL. */
     uv_timer_t bar_timer;
     bool has_colour[2];           /* stdout, stderr: a terminal. */
     size_t line_room, want_room;  /* In a queue: to go on; to be woken. */
     unsigned next_room;           /* Whose turn it is. */
     uint64_t n_dropped, dropped_said; /* Lines of the workers. */
     uint64_t lost_said[2];        /* Bytes of stdout, stderr. */
+    uint64_t file_lost_said;      /* Of --log-dir, with those dropped. */
+    bool why_said;                /* Of --log-dir's trouble. */
     uint64_t say_missing_ms, say_step_ms; /* When it is said again. */
     uint64_t n_own_lost;          /* agent's own lines, since the last one. */
     bool is_ending;               /* The last words have room of their own. */
@@ -170,6 +176,8 @@ void loop_say_plan(const struct plan *p);
 void stream_open(struct stream *s, int fd);
 /* `is_dead`: its last words are read even where they cannot be shown. */
 void stream_drain(struct stream *s, bool is_dead);
+/* It is not read, since something has no room. */
+bool stream_waits(const struct stream *s);
 /* Write what is there as lines, and close. */
 void stream_close(struct stream *s);
 void loop_room(struct loop *l);
@@ -180,14 +188,18 @@ void watch_free(struct stream_watch *w);
 
 /* loop_logs.c */
 int loop_logs_new(struct loop *l, struct err *e);
+/* The folder of --log-dir. */
+int loop_files_new(struct loop *l, struct err *e);
 /* Before a worker starts; `buf` is the relay's. */
 void stream_begin(struct stream *s, const struct contract_in *in, char *buf);
 /* Put the time before the lines that follow, if that is asked for. */
 void stream_stamp(struct stream *s);
-/* Say what could not be written or was dropped; not too often. */
-void loop_say_missing(struct loop *l);
 void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
                     struct log_stats *ret);
+
+/* loop_lost.c */
+/* Say what could not be written or was dropped; not too often. */
+void loop_say_missing(struct loop *l);
 /* Write out what is queued, say what is missing, and then the last words. */
 void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
                    char *text);

@@ -88,6 +88,11 @@ static void watch_bar(struct stream *s)
 
 /* --- lines --- */
 
+static bool drops(const struct loop *l)
+{
+    return l->plan->o->log_overflow == LOG_OVERFLOW_DROP;
+}
+
 static void drop_lines(struct stream *s, bool at_end)
 {
     uint64_t n = relay_drop(&s->relay, at_end, &s->stats.dropped_bytes);
@@ -126,7 +131,7 @@ static bool move_lines(struct stream *s, bool at_end)
             n = relay_take(&s->relay, l->scratch, l->line_room, at_end);
             if (n > 0)
                 out_put(s->out, l->scratch, n);
-        } else if (l->plan->o->log_overflow == LOG_OVERFLOW_DROP) {
+        } else if (drops(l)) {
             drop_lines(s, at_end);
             n = 0;
         } else {
@@ -139,13 +144,42 @@ static bool move_lines(struct stream *s, bool at_end)
     return true;
 }
 
+/* --- files --- */
+
+/* False where it is better not to read now. */
+static bool file_has_room(struct stream *s)
+{
+    struct loop *l = s->loop;
+
+    s->file_stalled = l->files && !drops(l) && !log_files_has_room(l->files);
+    if (s->file_stalled)
+        log_files_want_room(l->files);
+    return !s->file_stalled;
+}
+
+static void put_file(struct stream *s, const char *bytes, size_t n)
+{
+    struct loop *l = s->loop;
+
+    if (!l->files || log_files_put(l->files, s->file, bytes, n))
+        return;
+    s->stats.file_dropped += n;
+    l->n_dropped++; /* Something is to be said. */
+}
+
+bool stream_waits(const struct stream *s)
+{
+    return s->watch && (s->stalled || s->file_stalled);
+}
+
 /* Where the output has no room nothing is read, so that the worker waits. */
 void stream_drain(struct stream *s, bool is_dead)
 {
     size_t budget = STREAM_READ_MAX, room;
     ssize_t n;
 
-    while (s->watch && budget > 0 && (move_lines(s, false) || is_dead)) {
+    while (s->watch && budget > 0 &&
+           ((move_lines(s, false) && file_has_room(s)) || is_dead)) {
         char *at = relay_space(&s->relay, &room);
 
         if (room == 0)
@@ -155,6 +189,7 @@ void stream_drain(struct stream *s, bool is_dead)
             tail_put(s->tail, at, (size_t)n);
             s->n_read = ++s->loop->n_reads;
             s->read_ms = uv_now(&s->loop->uv);
+            put_file(s, at, (size_t)n);
             relay_put(&s->relay, (size_t)n);
             s->stats.bytes += (uint64_t)n;
             budget -= (size_t)n < budget ? (size_t)n : budget;
@@ -173,7 +208,7 @@ void stream_drain(struct stream *s, bool is_dead)
     }
     if (s->watch)
         (void)move_lines(s, false);
-    if (s->watch && s->stalled)
+    if (stream_waits(s))
         (void)uv_poll_stop(&s->watch->poll);
     if (s->loop->n_dropped != s->loop->dropped_said)
         loop_say_missing(s->loop);
@@ -192,7 +227,7 @@ static void on_readable(uv_poll_t *poll, int status, int events)
 void stream_open(struct stream *s, int fd)
 {
     s->fd = fd;
-    s->stalled = false;
+    s->stalled = s->file_stalled = false;
     s->watch = watch_new(s->loop, fd, on_readable, s);
     if (!s->watch)
         (void)close(fd); /* No memory: the worker will see EPIPE. */
@@ -219,7 +254,7 @@ void stream_close(struct stream *s)
     s->bar_due_ms = 0;
     /* Where there is no room, the rest is lost rather than waited for: the
      * deadline of the stop has passed by then. */
-    if (!move_lines(s, true))
+    if (!move_lines(s, true) || s->file_stalled)
         count_unread(s);
     (void)close(s->fd);
 }
@@ -236,10 +271,10 @@ void loop_room(struct loop *l)
         struct worker *w = &l->workers[at / 2];
         struct stream *s = at % 2 ? &w->err : &w->out;
 
-        if (!s->watch || !s->stalled)
+        if (!stream_waits(s))
             continue;
         stream_drain(s, false);
-        if (s->watch && !s->stalled)
+        if (s->watch && !stream_waits(s))
             (void)uv_poll_start(&s->watch->poll, UV_READABLE, on_readable);
     }
 }

@@ -81,6 +81,8 @@ int loop_workers_new(struct loop *l, struct err *e)
         w->err.tail = &w->tail;
         w->out.tail = &w->out_tail;
         w->err.is_err = true;
+        w->out.file = 2 * (unsigned)i;
+        w->err.file = w->out.file + 1;
     }
     return 0;
 }
@@ -275,8 +277,7 @@ static bool drain_all(struct loop *l)
 
         stream_drain(&w->out, false);
         stream_drain(&w->err, false);
-        pending = pending || (w->out.watch && w->out.stalled) ||
-                  (w->err.watch && w->err.stalled);
+        pending = pending || stream_waits(&w->out) || stream_waits(&w->err);
     }
     return pending;
 }

@@ -201,6 +201,19 @@ static const struct opt_row rows[] = {
              "that are no UTF-8 become U+FFFD. agent's own lines have rank "
              "null and stream agent.",
      .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-dir", path, NULL, "Also files: DIR/attempt_N/rank_R/."),
+     .at = AT(log_dir), .arg = "DIR", .none = "no files",
+     .more = "In each folder stdout.log and stderr.log with the raw bytes; "
+             "what is there already stays. They are on the disk before the "
+             "verdict. A full disk is reported, and no failure.",
+     .group = OPT_GROUP_OUTPUT},
+    {ROW(OPT_RUN, "log-max", log_max, NULL,
+         "Size at which such a file is rotated, and how many stay."),
+     .none = "not rotated",
+     .more = "100M:3 keeps stdout.log and stdout.log.1 (the newest) to .3, of "
+             "100 MiB each at most; without :KEEP one stays. K, M, G, T are "
+             "powers of 1024.",
+     .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-ranks", ranks, "all", "Show the lines of these ranks."),
      .more = "As in 0,4-7. The last lines of any rank that fails are in the "
              "verdict all the same.",
@@ -282,8 +295,7 @@ static const struct opt_row rows[] = {
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
 
-    LATER("hang-timeout"), LATER("hang-signal"), LATER("log-dir"),
-    LATER("log-max"),
+    LATER("hang-timeout"), LATER("hang-signal"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
     LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
     LATER_FLAG("expand"), LATER("preflight"),

@@ -260,6 +260,10 @@ static int check(struct reader *r)
             r->from[option_row_index(opt_find("offline-allow", 13))] == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--offline-allow without "
                            "--offline: every host is reached");
+        if (!o->log_dir &&
+            r->from[option_row_index(opt_find("log-max", 7))] == BY_WORD)
+            return err_set(r->e, ERR_USAGE, "--log-max without --log-dir: "
+                           "there are no files");
         return check_run(r);
     }
     if (o->n_args < c->min_words || o->n_args > c->max_words)

@@ -10,6 +10,7 @@ struct log_stats {
     /* Not shown since nobody read agent's output (--log-overflow drop), or
      * since the end came first. */
     uint64_t dropped_lines, dropped_bytes;
+    uint64_t file_dropped; /* Bytes that --log-dir's queue had no room for. */
 };
 
 #endif

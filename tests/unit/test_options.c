@@ -96,6 +96,31 @@ static void test_spelling(void **state)
     assert_string_equal(o.args[0], "stage");
 }
 
+static void test_log_max(void **state)
+{
+    static const struct {
+        const char *line;
+        uint64_t bytes;
+        unsigned keep;
+    } cases[] = {
+        {"agent --log-dir d c", 0, 0},
+        {"agent --log-dir d --log-max 65536 c", 65536, 1},
+        {"agent --log-dir d --log-max 100M:3 c", 100 << 20, 3},
+        {"agent --log-dir d --log-max 4k:0 c", 4096, 0},
+        {"agent --log-dir d --log-max 2GiB c", (uint64_t)2 << 30, 1},
+        {"agent --log-dir d --log-max 1TB:1000 c", (uint64_t)1 << 40, 1000},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        good(cases[i].line, NULL);
+        assert_string_equal(o.log_dir, "d");
+        assert_true(o.log_max_bytes == cases[i].bytes);
+        assert_int_equal(o.log_keep, cases[i].keep);
+    }
+    good("agent c", "AGENT_LOG_MAX=1M"); /* The image's, for when it is. */
+}
+
 static void test_log_ranks(void **state)
 {
     (void)state;
@@ -299,13 +324,18 @@ static const struct {
     {"agent --restart-scope pod c", NULL, "use one of: job, worker"},
     {"agent --pre-start= c", NULL, "--pre-start=: it must not be empty"},
     {"agent --restart-policy sometimes c", NULL, "use one of: never"},
-    {"agent --log-dir /x c", NULL, "not in this version"},
+    {"agent --log-max 1M c", NULL, "without --log-dir"},
+    {"agent --log-dir d --log-max 1000 c", NULL, "at least 4096"},
+    {"agent --log-dir d --log-max 1X c", NULL, "SIZE:KEEP"},
+    {"agent --log-dir d --log-max 1M: c", NULL, "KEEP"},
+    {"agent --log-dir d --log-max 99999999T c", NULL, "SIZE:KEEP"},
     {"agent --log-format xml c", NULL, "use one of: text, json"},
     {"agent --log-overflow wait c", NULL, "use one of: block, drop"},
     {"agent --log-ranks 3-1 c", NULL, "0,4-7"},
     {"agent --log-ranks 1, c", NULL, "0,4-7"},
     {"agent --log-ranks -1 c", NULL, "0,4-7"},
-    {"agent c", "AGENT_LOG_DIR=/x", "AGENT_LOG_DIR=/x: not in this version"},
+    {"agent c", "AGENT_HANG_TIMEOUT=9s",
+     "AGENT_HANG_TIMEOUT=9s: not in this version"},
     {"agent c", "AGENT_GRCAE=3s", "AGENT_GRCAE: no such variable; did you mean "
                                   "AGENT_GRACE?"},
     {"agent c", "AGENT_GRACE=x", "AGENT_GRACE=x: a duration is"},
@@ -518,6 +548,7 @@ int main(void)
         cmocka_unit_test(test_spelling),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_log_ranks),
+        cmocka_unit_test(test_log_max),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_tools),
         cmocka_unit_test(test_faults),

@@ -1,0 +1,150 @@
+/* loop_lost: what is said of output that could not be written, and how all of
+ * it is written out at the end. */
+#include "agent/loop_parts.h"
+
+#include "base/log.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+
+#define SAY_AGAIN_MS 10000 /* Then less and less often. */
+#define SAY_AGAIN_MAX_MS 3600000
+#define FLUSH_MIN_MS 1000 /* For agent's last words, whatever came before. */
+#define FLUSH_LAST_MS 100 /* Even when told to hurry. */
+
+/* --- what is missing --- */
+
+static bool say_lost(struct loop *l, bool is_err)
+{
+    struct out *o = is_err ? l->stderr_q : l->stdout_q;
+    const char *name = o == l->stdout_q && o == l->stderr_q
+                           ? "stdout and stderr"
+                       : is_err ? "stderr" : "stdout";
+    struct out_lost lost;
+
+    out_lost(o, &lost);
+    if (lost.bytes == l->lost_said[is_err])
+        return false;
+    log_warning("%s: %s; %" PRIu64 " lines (%" PRIu64 " bytes) could not be "
+                "written so far%s", name, strerror(lost.why), lost.lines,
+                lost.bytes, l->is_ending ? "" : ", the workers run on");
+    l->lost_said[is_err] = lost.bytes;
+    return true;
+}
+
+static bool say_file_lost(struct loop *l)
+{
+    struct log_files_lost lost = {.why = 0};
+    uint64_t bytes;
+
+    if (!l->files)
+        return false;
+    log_files_lost(l->files, &lost);
+    bytes = lost.bytes;
+    for (unsigned i = 0; i < l->n_slots; i++)
+        bytes += l->workers[i].out.stats.file_dropped +
+                 l->workers[i].err.stats.file_dropped;
+    if (bytes == l->file_lost_said && (lost.why == 0 || l->why_said))
+        return false;
+    l->file_lost_said = bytes;
+    l->why_said = lost.why != 0;
+    log_warning("--log-dir %s: %s; %" PRIu64 " bytes could not be written%s",
+                l->plan->o->log_dir,
+                lost.why ? strerror(lost.why) : "it is too slow", bytes,
+                l->is_ending ? "" : " so far, the workers run on");
+    return true;
+}
+
+static bool has_drops(const void *ctx, unsigned i)
+{
+    const struct worker *w = (const struct worker *)ctx + i;
+
+    return w->out.stats.dropped_bytes > 0 || w->err.stats.dropped_bytes > 0;
+}
+
+static bool say_dropped(struct loop *l)
+{
+    uint64_t lines = 0, bytes = 0;
+    char ranks[64];
+    struct text t;
+
+    if (l->n_dropped == l->dropped_said)
+        return false;
+    l->dropped_said = l->n_dropped;
+    for (unsigned i = 0; i < l->plan->nproc; i++) {
+        const struct worker *w = &l->workers[i];
+
+        lines += w->out.stats.dropped_lines + w->err.stats.dropped_lines;
+        bytes += w->out.stats.dropped_bytes + w->err.stats.dropped_bytes;
+    }
+    if (bytes == 0)
+        return false;
+    text_init(&t, ranks, sizeof ranks);
+    text_add_ranges(&t, l->plan->nproc, has_drops, l->workers, 40);
+    log_warning("%" PRIu64 " lines (%" PRIu64 " bytes) of local rank %s were "
+                "dropped%s: agent's output is not read fast enough", lines,
+                bytes, ranks, l->is_ending ? "" : " so far");
+    return true;
+}
+
+void loop_say_missing(struct loop *l)
+{
+    uint64_t now = loop_now();
+    bool said;
+
+    if (!l->workers || (!l->is_ending && now < l->say_missing_ms))
+        return;
+    said = say_lost(l, false);
+    if (l->stderr_q != l->stdout_q)
+        said = say_lost(l, true) || said;
+    said = say_file_lost(l) || said;
+    said = say_dropped(l) || said;
+    if (!said)
+        return;
+    if (l->say_step_ms < SAY_AGAIN_MAX_MS)
+        l->say_step_ms += l->say_step_ms + SAY_AGAIN_MS;
+    l->say_missing_ms = now + l->say_step_ms;
+}
+
+/* --- the end --- */
+
+/* The output shares the deadline of the stop. */
+static uint64_t time_left(const struct loop *l, uint64_t deadline)
+{
+    uint64_t now = loop_now(), max = now + l->plan->o->grace_ms;
+
+    if (deadline > max)
+        deadline = max;
+    return deadline > now + FLUSH_MIN_MS ? deadline - now : FLUSH_MIN_MS;
+}
+
+void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
+                   char *text)
+{
+    uint64_t deadline = l->pod.sup.kill_ms ? l->pod.sup.kill_ms
+                                           : loop_now() + l->plan->o->grace_ms;
+    sigset_t stops;
+    int fd;
+
+    sigemptyset(&stops);
+    (void)sigaddset(&stops, SIGTERM);
+    (void)sigaddset(&stops, SIGINT);
+    (void)sigaddset(&stops, SIGHUP);
+    (void)sigaddset(&stops, SIGQUIT);
+    fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    l->is_ending = true;
+    if (l->files && !log_files_sync(l->files, time_left(l, deadline), fd))
+        log_warning("--log-dir %s: not all is on the disk yet; going on "
+                    "without waiting", l->plan->o->log_dir);
+    if (l->stdout_q != l->stderr_q &&
+        !out_flush(l->stdout_q, time_left(l, deadline), fd))
+        log_warning("stdout: nobody reads it; its last %zu bytes are lost",
+                    out_pending(l->stdout_q));
+    loop_say_missing(l);
+    say(l, text);
+    if (!out_flush(l->stderr_q, time_left(l, deadline), fd))
+        (void)out_flush(l->stderr_q, FLUSH_LAST_MS, -1);
+}

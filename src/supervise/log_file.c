@@ -1,0 +1,166 @@
+/* log_file: see log_file.h. */
+#include "supervise/log_file.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* As mkdir -p; what is there already is fine. `path` is given back as it was.
+ * With `last` the last component is made, too. */
+static int make_dirs(int at, char *path, bool last)
+{
+    char *slash = path;
+
+    while ((slash = strchr(slash + 1, '/'))) {
+        int r;
+
+        *slash = '\0';
+        r = mkdirat(at, path, 0777);
+        *slash = '/';
+        if (r != 0 && errno != EEXIST && errno != EISDIR && errno != EROFS)
+            return errno;
+    }
+    if (last && mkdirat(at, path, 0777) != 0 && errno != EEXIST)
+        return errno;
+    return 0;
+}
+
+int log_file_open_dir(struct log_file_rules *r, const char *dir)
+{
+    char path[PATH_MAX];
+    int why;
+
+    if (!text_copy(path, sizeof path, dir))
+        return ENAMETOOLONG;
+    why = make_dirs(AT_FDCWD, path, true);
+    if (why != 0)
+        return why;
+    r->dir_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (r->dir_fd < 0 || faccessat(r->dir_fd, ".", W_OK | X_OK, 0) != 0)
+        return errno;
+    return 0;
+}
+
+static int reopen(struct log_file *f, const struct log_file_rules *r)
+{
+    struct stat st;
+
+    f->fd = openat(r->dir_fd, f->name,
+                   O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
+    if (f->fd < 0)
+        return errno;
+    f->size = fstat(f->fd, &st) == 0 && st.st_size > 0 ? (uint64_t)st.st_size
+                                                       : 0;
+    f->in_line = false;
+    return 0;
+}
+
+int log_file_open(struct log_file *f, const struct log_file_rules *r,
+                  const char *name)
+{
+    int why;
+
+    mem_close_at(&f->fd);
+    f->fd = -1;
+    if (name != f->name)
+        (void)text_copy(f->name, sizeof f->name, name);
+    why = make_dirs(r->dir_fd, f->name, false);
+    return why ? why : reopen(f, r);
+}
+
+/* name.1 becomes name.2 and so on, name becomes name.1, a new one begins. */
+static int rotate(struct log_file *f, const struct log_file_rules *r)
+{
+    char from[LOG_FILES_NAME_MAX + 16], to[LOG_FILES_NAME_MAX + 16];
+
+    mem_close_at(&f->fd);
+    f->fd = -1;
+    for (unsigned i = r->keep; i > 0; i--) {
+        (void)snprintf(to, sizeof to, "%s.%u", f->name, i);
+        (void)snprintf(from, sizeof from, i > 1 ? "%s.%u" : "%s", f->name,
+                       i - 1);
+        if (renameat(r->dir_fd, from, r->dir_fd, to) != 0 && errno != ENOENT)
+            return errno;
+    }
+    if (r->keep == 0 && unlinkat(r->dir_fd, f->name, 0) != 0 &&
+        errno != ENOENT)
+        return errno;
+    return reopen(f, r);
+}
+
+/* How much of the bytes may still go to this file. */
+static size_t part_len(const struct log_file *f,
+                       const struct log_file_rules *r, const char *s,
+                       size_t len)
+{
+    uint64_t left = r->max_bytes > f->size ? r->max_bytes - f->size : 0;
+    const char *newline;
+
+    if (r->max_bytes == 0 || len <= left)
+        return len;
+    newline = memrchr(s, '\n', (size_t)left);
+    if (newline)
+        return (size_t)(newline + 1 - s);
+    /* A line that began in this file, or is longer than any may be. */
+    return f->in_line || f->size == 0 ? (size_t)left : 0;
+}
+
+static size_t write_part(struct log_file *f, const char *s, size_t len,
+                         int *ret_why)
+{
+    size_t left = len;
+
+    while (left > 0) {
+        ssize_t n = write(f->fd, s, left);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            *ret_why = errno;
+            break;
+        }
+        s += n;
+        left -= (size_t)n;
+        f->size += (uint64_t)n;
+    }
+    if (left < len)
+        f->in_line = s[-1] != '\n';
+    return left;
+}
+
+size_t log_file_write(struct log_file *f, const struct log_file_rules *r,
+                      const char *bytes, size_t len, int *ret_why)
+{
+    size_t lost = 0;
+
+    while (len > 0) {
+        int why = f->fd < 0 ? log_file_open(f, r, f->name) : 0;
+        size_t part = why ? 0 : part_len(f, r, bytes, len);
+
+        if (why == 0 && part < len && part == 0)
+            why = rotate(f, r);
+        if (why != 0) {
+            *ret_why = why;
+            return lost + len; /* The next bytes try again. */
+        }
+        lost += write_part(f, bytes, part, ret_why);
+        bytes += part;
+        len -= part;
+    }
+    return lost;
+}
+
+int log_file_sync(struct log_file *f)
+{
+    if (f->fd < 0)
+        return 0;
+    /* A pipe or a device that somebody put there cannot be synced. */
+    return fsync(f->fd) == 0 || errno == EINVAL || errno == EROFS ? 0 : errno;
+}
