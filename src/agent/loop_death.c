@@ -5,12 +5,14 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "rendezvous/port.h"
 #include "supervise/error_file.h"
 #include "supervise/facts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -64,24 +66,62 @@ static bool read_error_file(const struct loop *l, uint32_t i, char *out,
            error_file_read(buf, n, &f) && error_file_text(&f, out, cap) > 0;
 }
 
+/* The port that the last lines speak of, as torch writes it; else the
+ * workers' own. */
+static unsigned port_in(const struct loop *l, const char *tail)
+{
+    const char *at = strstr(tail, "port: ");
+    unsigned long port = at ? strtoul(at + 6, NULL, 10) : 0;
+
+    return port > 0 && port < 65536 ? (unsigned)port : l->pod.at.master_port;
+}
+
 void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                         struct failure *f)
 {
+    struct worker *w = &l->workers[i];
+    char holder[96] = "", full[FACTS_TEXT_MAX] = "", why[FACTS_TEXT_MAX] = "";
     struct verdict_facts facts = {.exec_errno = exec_errno,
                                   .command = i == l->plan->nproc
                                                  ? "sh"
-                                                 : l->plan->o->args[0]};
-    uint64_t now = facts_oom_kills();
+                                                 : l->plan->o->args[0],
+                                  .exec_text = why,
+                                  .port_holder = holder,
+                                  .full = full,
+                                  .cwd_gone = facts_cwd_gone()};
+    uint64_t now = facts_oom_kills(), node = facts_node_oom_kills();
 
-    facts.oom_kills = now > l->oom_kills ? now - l->oom_kills : 0;
+    facts.oom_kills = now > w->oom_kills ? now - w->oom_kills : 0;
+    if (l->has_node_oom && node > l->node_oom_kills)
+        facts.node_oom_kills = node - l->node_oom_kills;
     facts_shm(&facts.shm_bytes, &facts.shm_used);
-    (void)tail_text(&l->workers[i].tail, TAIL_LINES, f->tail, sizeof f->tail);
+    if (exec_errno)
+        facts_exec(facts.command, exec_errno, why, sizeof why);
+    (void)tail_text(&w->tail, TAIL_LINES, f->tail, sizeof f->tail);
+    if (strcasestr(f->tail, "address already in use")) {
+        facts.port = port_in(l, f->tail);
+        port_holder(facts.port, holder, sizeof holder);
+    }
+    if (strcasestr(f->tail, "No space left"))
+        facts_full(full, sizeof full);
     verdict_hint(f->text, sizeof f->text, f, &facts);
     if (!read_error_file(l, i, f->tail, sizeof f->tail))
         return;
     f->from_file = true;
     if (!f->text[0]) /* The last lines say nothing that is known. */
         verdict_hint(f->text, sizeof f->text, f, &facts);
+}
+
+void loop_note_machine(struct loop *l)
+{
+    bool first = !l->has_node_oom;
+
+    l->node_oom_kills = facts_node_oom_kills();
+    l->has_node_oom = true;
+    if (first && facts_oom_group())
+        log_info("memory.oom.group is set for this container: an OOM kill "
+                 "takes agent with the workers, and only other pods can tell "
+                 "of it");
 }
 
 static const char *own_error_file(const struct loop *l)

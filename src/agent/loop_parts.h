@@ -51,6 +51,7 @@ struct worker {
     pid_t last_pid; /* Also after its death. */
     uint32_t attempt;   /* Of its folder for errors. */
     bool has_error_dir;
+    uint64_t oom_kills; /* Before its start. */
     bool sweep_asked; /* For what it left, alone. */
     int sweep_signo;
     bool unborn; /* Its fork failed; to be reported. */
@@ -104,7 +105,8 @@ struct loop {
     char *no_proxy;         /* OFFLINE_LIST_MAX; NULL: not offline. */
     char error_dir[64];     /* "": none. */
     uint64_t round_ticks;   /* When the round started, for proc.h. */
-    uint64_t oom_kills;     /* Before the round. */
+    uint64_t node_oom_kills; /* Soon after the last start, */
+    bool has_node_oom;       /* where it was taken. */
     uint32_t n_unborn;
     uint32_t said_rank; /* The node rank in front of agent's lines. */
 
@@ -156,6 +158,8 @@ void loop_reap(struct loop *l, pid_t first);
 /* Last words and a hint, for a failure with code and signo. */
 void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                         struct failure *f);
+/* Soon after a start: what a later death is compared with. */
+void loop_note_machine(struct loop *l);
 /* The error file of the cause becomes agent's own, where it has one. */
 void loop_hand_on_error(struct loop *l, const struct verdict *v);
 

@@ -143,16 +143,15 @@ static void on_guard_time(uv_timer_t *t)
 {
     struct loop *l = t->data;
 
-    if (l->guard_pid == 0)
+    if (l->guard_pid == 0 && !l->is_init)
         l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
     tell_guard(l);
+    loop_note_machine(l);
 }
 
 static void guard_them(struct loop *l)
 {
-    if (!l->is_init && l->guard_pid == 0)
-        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
-                             0);
+    (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS, 0);
     tell_guard(l);
 }
 
@@ -175,6 +174,8 @@ static void list_hosts(struct loop *l, const struct pod_round *round)
 
 void loop_spawn(struct loop *l, const struct pod_round *round)
 {
+    uint64_t oom_kills;
+
     for (uint32_t i = 0; i < l->n_slots; i++) {
         stream_close(&l->workers[i].out); /* Of the round before. */
         stream_close(&l->workers[i].err);
@@ -184,9 +185,11 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         loop_make_error_dir(l, i, round->round);
     list_hosts(l, round);
     l->round_ticks = proc_now_ticks();
-    l->oom_kills = facts_oom_kills();
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    oom_kills = facts_oom_kills();
+    for (uint32_t i = 0; i < l->plan->nproc; i++) {
+        l->workers[i].oom_kills = oom_kills;
         start_worker(l, round, i);
+    }
     guard_them(l);
 }
 
@@ -196,7 +199,7 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
     stream_close(&l->workers[i].err);
     if (!is_pre_start(l, i))
         loop_make_error_dir(l, i, round->round);
-    l->oom_kills = facts_oom_kills();
+    l->workers[i].oom_kills = facts_oom_kills();
     start_worker(l, round, i);
     guard_them(l);
 }
@@ -245,6 +248,11 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
             continue;
         code = child_code(status, &signo);
         exec_errno = child_exec_errno(&w->exec_fd);
+        if (exec_errno == 0 && !is_pre_start(l, i) &&
+            facts_ran_by_shell(l->plan->o->args[0], code)) {
+            exec_errno = ENOEXEC;
+            code = ERR_NOEXEC;
+        }
         /* Its last words come before its verdict. */
         stream_drain(&w->err, true);
         stream_drain(&w->out, true);

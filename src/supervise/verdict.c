@@ -299,6 +299,11 @@ void verdict_write(struct text *t, const struct verdict *v)
         add_tail(t, f);
     } else {
         add_indented(t, after_line(f->text));
+        if (f->kind == FAILURE_LOST && v->exit_code == ERR_PEER)
+            text_add(t, "\nhint: a pod that says nothing before it is gone was "
+                     "often killed as a whole: out of memory "
+                     "(memory.oom.group), evicted, or its node is down; see "
+                     "kubectl describe pod, kubectl get events");
     }
     t->len = start + text_make_utf8(t->at + start, t->len - start);
 }

@@ -31,6 +31,12 @@ struct verdict_facts {
     uint64_t shm_bytes, shm_used;   /* statvfs of /dev/shm; 0, 0 unknown. */
     int exec_errno;                 /* errno of a failed exec, else 0. */
     const char *command;            /* argv[0]. */
+    const char *exec_text;   /* Why exec failed, if more is known; or NULL. */
+    uint64_t node_oom_kills; /* On this node, more than at its start. */
+    unsigned port;           /* That the last lines call taken, and */
+    const char *port_holder; /* who has it; NULL or "": not known. */
+    const char *full;        /* Full file systems, in words; NULL or "". */
+    bool cwd_gone;           /* The working directory has been removed. */
 };
 
 /* "SIGKILL" for 9; "signal N" where it has no name. Written to `buf` of 16

@@ -5,148 +5,12 @@
 #include "supervise/verdict.h"
 
 #include "base/err.h"
+#include "supervise/verdict_patterns.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-
-#define SHM_FIX                                                                \
-    "in Kubernetes mount an emptyDir of medium: Memory at /dev/shm, with "     \
-    "docker use --shm-size, or use fewer data workers"
-#define NCCL_MORE "; NCCL_DEBUG=INFO tells more"
-
-/* What a line of stderr says -> the hint. The first row that fits a line wins;
- * case does not matter. */
-static const struct pattern {
-    const char *words, *also; /* In the line, both; `also` may be NULL. */
-    const char *hint;
-    enum { PLAIN, SHM, KILL } more; /* SHM: append the state of /dev/shm.
-                                       KILL: as for SIGKILL. */
-} patterns[] = {
-    {"No module named", NULL,
-     "this Python does not find the module: it is not installed in the image "
-     "for this interpreter, or PYTHONPATH or the folder is wrong", PLAIN},
-    {"can't open file", NULL,
-     "the script is not there: a relative path starts at agent's folder "
-     "(WORKDIR of the image, workingDir of the pod)", PLAIN},
-    {"Address already in use", NULL,
-     "a port is taken: by another job on this node (hostNetwork), or by a "
-     "process of an earlier run; `ss -ltnp` shows the holder; choose another "
-     "--master-port", PLAIN},
-    {"EADDRINUSE", NULL,
-     "a port is taken by another process; `ss -ltnp` shows the holder; choose "
-     "another --master-port", PLAIN},
-    {"invalid device ordinal", NULL,
-     "a GPU number beyond the visible GPUs: --nproc may be larger than their "
-     "number, or the program does not use LOCAL_RANK", PLAIN},
-    {"Duplicate GPU detected", NULL,
-     "two ranks use one GPU: the program should choose its GPU by LOCAL_RANK, "
-     "and --nproc should not exceed the number of GPUs", PLAIN},
-    {"CUDA out of memory", NULL,
-     "the GPU's memory is full: a smaller batch or model helps; if the line "
-     "above shows another process there, an earlier run may still hold it "
-     "(nvidia-smi)", PLAIN},
-    {"CUDA error: out of memory", NULL,
-     "the GPU's memory is full: a smaller batch or model helps, or another "
-     "process holds it (nvidia-smi)", PLAIN},
-    {"driver version is insufficient", NULL,
-     "the node's NVIDIA driver is older than the CUDA of the image", PLAIN},
-    {"no kernel image is available", NULL,
-     "the program or library was not built for this model of GPU", PLAIN},
-    {"Found no NVIDIA driver", NULL,
-     "the container sees no GPU: does the pod ask for nvidia.com/gpu (docker: "
-     "--gpus all)?", PLAIN},
-    {"libcuda.so", NULL,
-     "the NVIDIA driver's library is not in the container: does the pod ask "
-     "for nvidia.com/gpu (docker: --gpus all)?", PLAIN},
-    {"cannot open shared object file", NULL,
-     "the loader did not find a library: it is not in the image, or "
-     "LD_LIBRARY_PATH does not name its folder", PLAIN},
-    {"version `GLIBC", NULL,
-     "the program was built for a newer C library than the image has", PLAIN},
-    {"Too many open files", NULL,
-     "the limit of open files is too low: raise `ulimit -n`, or use fewer data "
-     "workers", PLAIN},
-    {"is killed by signal: Killed", NULL, "a data worker was killed: ", KILL},
-    {"is killed by signal: Bus error", NULL,
-     "a data worker ran out of shared memory: " SHM_FIX, SHM},
-    {"shared memory segment", NULL,
-     "shared memory may be too small: " SHM_FIX, SHM},
-    {"unable to allocate shared memory", NULL,
-     "shared memory may be too small: " SHM_FIX, SHM},
-    {"/dev/shm", NULL, "shared memory may be too small: " SHM_FIX, SHM},
-    {"No space left on device", "</torch_",
-     "shared memory is full: " SHM_FIX, SHM},
-    {"No space left on device", NULL,
-     "a file system or its inodes or a quota is full: `df -h` and `df -i` in "
-     "the pod show which", PLAIN},
-    {"ibv_reg_mr", NULL,
-     "RDMA could not register memory: often the limit of locked memory "
-     "(`ulimit -l`) is too low; the container runtime sets it", PLAIN},
-    {"no socket interface found", NULL,
-     "NCCL found no network interface: NCCL_SOCKET_IFNAME may name one that "
-     "this pod does not have", PLAIN},
-    {"Unable to find address for", NULL,
-     "Gloo found no such interface: is GLOO_SOCKET_IFNAME one of this pod's?",
-     PLAIN},
-    {"Watchdog caught collective", NULL,
-     "a collective operation timed out: some rank did not take part (it "
-     "failed, hangs, or runs other code); look at the ranks' last lines",
-     PLAIN},
-    {"ncclRemoteError", NULL,
-     "another rank's process or the network to it failed first: look there"
-     NCCL_MORE, PLAIN},
-    {"ncclSystemError", NULL,
-     "a system call of NCCL failed: often the network interface "
-     "(NCCL_SOCKET_IFNAME), a peer that is gone, or a small /dev/shm"
-     NCCL_MORE, SHM},
-    {"ncclInternalError", NULL,
-     "NCCL failed inside: often ranks with different versions, or a GPU or "
-     "network fault" NCCL_MORE, PLAIN},
-    {"ncclUnhandledCudaError", NULL,
-     "a CUDA call of NCCL failed: often a full or shared GPU, or a driver "
-     "older than NCCL needs" NCCL_MORE, PLAIN},
-    {"NCCL error", NULL,
-     "NCCL failed: often the network between the pods, or a rank that ended "
-     "first" NCCL_MORE, PLAIN},
-    {"client socket has", NULL,
-     "the rendezvous at MASTER_ADDR:MASTER_PORT did not answer: rank 0 may "
-     "have ended first, the address may be wrong (127.0.0.1 is each pod's "
-     "own), or the network blocks the port", PLAIN},
-    {"Connection refused", NULL,
-     "nobody listened at that address: its process may have ended first, or "
-     "the address is wrong (127.0.0.1 is each pod's own)", PLAIN},
-    {"name resolution", NULL,
-     "a host name could not be resolved: a download at run time, or a name "
-     "that is not in DNS", PLAIN},
-    {"Name or service not known", NULL,
-     "a host name is not known to DNS: a wrong MASTER_ADDR, a missing "
-     "headless Service, or a download at run time", PLAIN},
-    {"Dataset not found", NULL,
-     "the program looks for its data in another folder than the staged one: "
-     "AGENT_DATASET_DIR has its path (with --dataset)", PLAIN},
-    {"HTTP Error", NULL,
-     "a download at run time failed: stage the data set before (--dataset)",
-     PLAIN},
-    {"urlopen error", NULL,
-     "a download at run time failed: stage the data set before (--dataset)",
-     PLAIN},
-    {"invalid load key, 'v'", NULL,
-     "the file may be a Git LFS pointer in place of the data: `head -1` shows "
-     "\"version https://git-lfs\"; run git lfs pull", PLAIN},
-    {"Cannot allocate memory", NULL,
-     "memory is short: the pod's limit, or the limit of locked memory "
-     "(`ulimit -l`)", PLAIN},
-    {"Exec format error", NULL,
-     "a program was built for another architecture, or is a script without "
-     "a #! line", PLAIN},
-    {"Read-only file system", NULL,
-     "the program writes to a place that is mounted read-only", PLAIN},
-    {"Permission denied", NULL,
-     "the worker's user may not use that path: compare `id` and `ls -ln` in "
-     "the pod (runAsUser, fsGroup)", PLAIN},
-};
 
 static void add_bytes(struct text *t, uint64_t n)
 {
@@ -178,6 +42,14 @@ static void add_kill(struct text *t, const struct verdict_facts *facts)
                  "--memory), or use less (batch, data workers)",
                  (unsigned long long)facts->oom_kills,
                  facts->oom_kills == 1 ? "" : "s");
+    else if (facts->node_oom_kills > 0)
+        text_add(t, "the pod's own memory limit was not hit, but the OOM "
+                 "killer was at work on this node (%llu kill%s meanwhile): the "
+                 "node ran out of memory, or a limit above this container's "
+                 "was reached; ask for what the job needs "
+                 "(resources.requests.memory), and see `dmesg` on the node",
+                 (unsigned long long)facts->node_oom_kills,
+                 facts->node_oom_kills == 1 ? "" : "s");
     else
         text_add(t, "agent did not send it, and the pod's memory limit was not "
                  "hit as far as its counter tells: somebody's kill -9, or the "
@@ -188,6 +60,10 @@ static void add_exec(struct text *t, const struct verdict_facts *facts)
 {
     const char *what = facts->command ? facts->command : "the command";
 
+    if (facts->exec_text && facts->exec_text[0]) {
+        text_add(t, "%s", facts->exec_text);
+        return;
+    }
     switch (facts->exec_errno) {
     case ENOENT:
         if (strchr(what, '/'))
@@ -241,20 +117,31 @@ static bool is_exception(const char *line)
 static bool add_known(struct text *t, const char *line,
                       const struct verdict_facts *facts)
 {
-    for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        const struct pattern *p = &patterns[i];
+    const struct verdict_pattern *p = verdict_pattern_of(line);
 
-        if (!strcasestr(line, p->words) ||
-            (p->also && !strcasestr(line, p->also)))
-            continue;
-        text_add(t, "%s", p->hint);
-        if (p->more == SHM)
-            add_shm(t, facts);
-        else if (p->more == KILL)
-            add_kill(t, facts);
-        return true;
+    if (!p)
+        return false;
+    text_add(t, "%s", p->hint);
+    switch (p->more) {
+    case HINT_PLAIN:
+        break;
+    case HINT_SHM:
+        add_shm(t, facts);
+        break;
+    case HINT_KILL:
+        add_kill(t, facts);
+        break;
+    case HINT_PORT:
+        if (facts->port_holder && facts->port_holder[0])
+            text_add(t, "; port %u is held by %s", facts->port,
+                     facts->port_holder);
+        break;
+    case HINT_DISK:
+        if (facts->full && facts->full[0])
+            text_add(t, "; %s", facts->full);
+        break;
     }
-    return false;
+    return true;
 }
 
 /* The last line of the tail that a row fits decides, but nothing before an
@@ -282,7 +169,8 @@ static bool add_pattern(struct text *t, const struct failure *f,
 
 static void add_bus(struct text *t, const struct verdict_facts *facts)
 {
-    text_add(t, "SIGBUS most often means that /dev/shm is full: " SHM_FIX);
+    text_add(t, "SIGBUS most often means that /dev/shm is full: "
+             HINT_SHM_FIX);
     add_shm(t, facts);
     text_add(t, "; else a mapped file became shorter, or its disk failed");
 }
@@ -350,6 +238,14 @@ void verdict_hint(char *ret, size_t cap, const struct failure *f,
     char name[16];
 
     text_init(&t, ret, cap);
+    if (facts->cwd_gone && signo == 0 &&
+        (facts->exec_errno == ENOENT || strcasestr(f->tail, "getcwd") ||
+         strcasestr(f->tail, "No such file or directory"))) {
+        text_add(&t, "the working directory of agent has been removed, so "
+                 "nothing is found by a relative path: start it in another "
+                 "(workingDir of the pod, WORKDIR of the image)");
+        return;
+    }
     if (facts->exec_errno) {
         add_exec(&t, facts);
         return;

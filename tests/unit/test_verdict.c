@@ -259,6 +259,11 @@ static void test_a_barrier_that_timed_out(void **state)
                        "used");
 }
 
+#define LOST_HINT                                                              \
+    "hint: a pod that says nothing before it is gone was often killed as a "  \
+    "whole: out of memory (memory.oom.group), evicted, or its node is down; " \
+    "see kubectl describe pod, kubectl get events"
+
 static void test_a_lost_pod(void **state)
 {
     struct failure f = {.kind = FAILURE_LOST, .code = 201, .node_rank = 2,
@@ -270,10 +275,10 @@ static void test_a_lost_pod(void **state)
     v.nnodes = 3;
     assert_verdict(&v, "failed with exit code 201 (peer): node rank 2 (w2, "
                        "10.0.0.3:1) was silent for 15 s; 3 of 3 restarts "
-                       "used");
+                       "used\n" LOST_HINT);
     v.cause.text[0] = '\0';
     assert_verdict(&v, "failed with exit code 201 (peer): node rank 2 (host "
-                       "w2) was lost; 3 of 3 restarts used");
+                       "w2) was lost; 3 of 3 restarts used\n" LOST_HINT);
 }
 
 static void test_stopped_from_outside(void **state)

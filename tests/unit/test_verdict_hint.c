@@ -87,6 +87,71 @@ static void test_hints_of_signals(void **state)
     assert_hints(cases, sizeof cases / sizeof cases[0]);
 }
 
+/* What this machine knows is told with them. */
+static void test_hints_with_facts(void **state)
+{
+    static const struct hint_case cases[] = {
+        {137, SIGKILL, {.node_oom_kills = 2}, NULL,
+         {"own memory limit was not hit", "2 kills meanwhile", "dmesg"}},
+        {137, SIGKILL, {.node_oom_kills = 2, .oom_kills = 1}, NULL,
+         {"OOM killer was at work in this pod"}},
+        {1, 0, {.port = 29500, .port_holder = "pid 7 (python)"},
+         "OSError: [Errno 98] Address already in use",
+         {"a port is taken", "port 29500 is held by pid 7 (python)"}},
+        {1, 0, {.full = "/tmp has 0 KiB free of 64 MiB"},
+         "OSError: [Errno 28] No space left on device: 'x'",
+         {"is full", "/tmp has 0 KiB free"}},
+        {2, 0, {.cwd_gone = true}, "python3: can't open file 'x': [Errno 2] No "
+         "such file or directory", {"working directory of agent"}},
+        {127, 0, {.cwd_gone = true, .exec_errno = ENOENT, .command = "./x"},
+         NULL, {"working directory of agent"}},
+        {1, 0, {.cwd_gone = true}, "ValueError: x", {NULL}},
+        {126, 0, {.exec_errno = ENOEXEC, .exec_text = "'x' is for s390x"},
+         NULL, {"'x' is for s390x"}},
+    };
+
+    (void)state;
+    assert_hints(cases, sizeof cases / sizeof cases[0]);
+}
+
+/* A row for each kind of last line that was seen in the field. */
+static void test_hints_of_more_lines(void **state)
+{
+    static const struct hint_case cases[] = {
+        {1, 0, {0}, "ImportError: cannot import name 'x' from 'torch'",
+         {"another version"}},
+        {1, 0, {0}, "ImportError: /x.so: undefined symbol: _ZN3c10",
+         {"not built for each other"}},
+        {1, 0, {0}, "RuntimeError: CUDA error: device-side assert triggered",
+         {"own check failed", "CUDA_LAUNCH_BLOCKING"}},
+        {1, 0, {0}, "RuntimeError: CUDA error: an illegal memory access was "
+         "encountered", {"CUDA_LAUNCH_BLOCKING"}},
+        {1, 0, {0}, "CUDA error: uncorrectable ECC error encountered",
+         {"faulty", "drain"}},
+        {1, 0, {0}, "Failed to initialize NVML: Driver/library version "
+         "mismatch", {"restart"}},
+        {1, 0, {0}, "RuntimeError: CUBLAS_STATUS_ALLOC_FAILED when calling",
+         {"GPU's memory is full"}},
+        {1, 0, {0}, "RuntimeError: [enforce fail at alloc_cpu.cpp:75] . "
+         "DefaultCPUAllocator: can't allocate memory", {"limits.memory"}},
+        {1, 0, {.shm_bytes = 64 * MIB, .shm_used = MIB}, "RuntimeError: "
+         "DataLoader worker (pid(s) 12) exited unexpectedly",
+         {"num_workers=0", "/dev/shm has 64 MiB"}},
+        {1, 0, {0}, "torch.distributed.DistStoreError: Timed out after 61 "
+         "seconds waiting for clients. 1/2 clients joined.",
+         {"not all ranks came"}},
+        {2, 0, {0}, "train.py: error: unrecognized arguments: --nproc 4",
+         {"before the command"}},
+        {127, 0, {0}, "/usr/bin/env: 'python\\r': No such file or directory",
+         {"Windows line ends"}},
+        {127, 0, {0}, "/usr/bin/env: 'pyhton': No such file or directory",
+         {"not in PATH"}},
+    };
+
+    (void)state;
+    assert_hints(cases, sizeof cases / sizeof cases[0]);
+}
+
 static void test_hints_of_exec(void **state)
 {
     static const struct hint_case cases[] = {
@@ -208,6 +273,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hints_of_signals),
         cmocka_unit_test(test_hints_of_exec),
+        cmocka_unit_test(test_hints_with_facts),
+        cmocka_unit_test(test_hints_of_more_lines),
         cmocka_unit_test(test_hints_of_last_lines),
         cmocka_unit_test(test_a_hint_is_cut_to_its_room),
     };
