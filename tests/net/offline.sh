@@ -39,7 +39,7 @@ else:
     for host in "10.99.0.1", "10.99.0.2":
         ask(f"http://{host}:8000/end", 1)
 E
-on 4 python3 -m http.server 8000 >/dev/null 2>&1 &
+ip netns exec "$net-4" python3 -m http.server 8000 >/dev/null 2>&1 &
 pod_pid[stranger]=$!
 for r in 0 1 2; do
     pod "p$r" $((r + 1)) $r 3 --offline --log-prefix none -- \
