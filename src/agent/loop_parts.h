@@ -219,6 +219,9 @@ int loop_asks_new(struct loop *l, struct err *e);
 /* Make the socket of `agent status`, if it is to be made yet. */
 void loop_asks_open(struct loop *l);
 void loop_asks_end(struct loop *l);
+/* Its file, for the guard. */
+struct guard_file;
+void loop_asks_file(const struct loop *l, struct guard_file *ret);
 
 /* loop_mesh.c */
 void loop_mesh_actions(struct pod_out *out);

@@ -62,6 +62,8 @@ static void take_worker(const struct loop *l, uint32_t i, uint64_t now_ms,
     ret->pid = w->pid > 0 ? (uint32_t)w->pid : 0;
     if (w->n_starts == 0)
         return;
+    loop_log_stats(l, i, false, &ret->out);
+    loop_log_stats(l, i, true, &ret->err);
     ret->state = w->pid <= 0                  ? STATUS_EXITED
                  : p->sup.state == SUP_STOPPING ? STATUS_STOPPING
                                                 : STATUS_RUNNING;

@@ -142,9 +142,13 @@ static void tell_guard(struct loop *l)
 static void on_guard_time(uv_timer_t *t)
 {
     struct loop *l = t->data;
+    struct guard_file file;
 
-    if (l->guard_pid == 0 && !l->is_init)
-        l->guard_pid = guard_start(l->plan->own_cookie, &l->guard_fd);
+    if (l->guard_pid == 0 && !l->is_init) {
+        loop_asks_open(l); /* So that the guard knows of its file. */
+        loop_asks_file(l, &file);
+        l->guard_pid = guard_start(l->plan->own_cookie, &file, &l->guard_fd);
+    }
     tell_guard(l);
     loop_note_machine(l);
 }

@@ -9,6 +9,7 @@
 
 #include "agent/pod.h"
 #include "base/text.h"
+#include "supervise/log_stats.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,6 +41,7 @@ struct status_worker {
     bool has_output;
     uint64_t silent_ms; /* Since its last output. */
     char line[STATUS_LINE_MAX]; /* The last one. */
+    struct log_stats out, err;  /* Of all its starts. */
 };
 
 struct status_pod { /* A pod that is missing. */

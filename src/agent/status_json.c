@@ -71,6 +71,18 @@ static void add_signal(struct text *t, const char *key, int signo)
     add_string(t, key, signo ? verdict_signal_name(signo, name) : NULL);
 }
 
+static void add_stream(struct text *t, const char *key,
+                       const struct log_stats *s)
+{
+    add_key(t, key);
+    text_add(t, "{");
+    add_number(t, "bytes", s->bytes);
+    add_number(t, "lines", s->lines);
+    add_number(t, "dropped_lines", s->dropped_lines);
+    add_number(t, "dropped_bytes", s->dropped_bytes);
+    text_add(t, "}");
+}
+
 static void add_worker(struct text *t, const struct status_worker *w,
                        uint32_t local_rank)
 {
@@ -90,6 +102,8 @@ static void add_worker(struct text *t, const struct status_worker *w,
     add_known(t, "processes", w->has_usage, w->n_procs);
     add_known(t, "silent_ms", w->has_output, w->silent_ms);
     add_string(t, "last_line", w->has_output ? w->line : NULL);
+    add_stream(t, "stdout", &w->out);
+    add_stream(t, "stderr", &w->err);
     text_add(t, "}");
 }
 

@@ -9,6 +9,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -36,7 +37,17 @@ static void kill_what_is_left(const char *cookie, const pid_t *sessions,
     }
 }
 
-static void __attribute__((noreturn)) guard_main(int fd, const char *cookie)
+static void remove_file(const struct guard_file *f)
+{
+    struct stat st;
+
+    if (f->path && lstat(f->path, &st) == 0 && st.st_dev == f->dev &&
+        st.st_ino == f->ino)
+        (void)unlink(f->path);
+}
+
+static void __attribute__((noreturn)) guard_main(int fd, const char *cookie,
+                                                 const struct guard_file *file)
 {
     pid_t sessions[GUARD_SESSIONS_MAX], pid;
     unsigned n = 0;
@@ -62,12 +73,14 @@ static void __attribute__((noreturn)) guard_main(int fd, const char *cookie)
             _exit(0);
         sessions[n++ % GUARD_SESSIONS_MAX] = pid;
     }
+    remove_file(file);
     kill_what_is_left(cookie, sessions,
                       n < GUARD_SESSIONS_MAX ? n : GUARD_SESSIONS_MAX);
     _exit(0);
 }
 
-pid_t guard_start(const char *cookie, int *ret_fd)
+pid_t guard_start(const char *cookie, const struct guard_file *file,
+                  int *ret_fd)
 {
     int fds[2];
     pid_t pid;
@@ -77,7 +90,7 @@ pid_t guard_start(const char *cookie, int *ret_fd)
     pid = fork();
     if (pid == 0) {
         (void)close(fds[1]);
-        guard_main(fds[0], cookie);
+        guard_main(fds[0], cookie, file);
     }
     (void)close(fds[0]);
     if (pid < 0) {

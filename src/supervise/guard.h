@@ -9,9 +9,17 @@
 
 #include <sys/types.h>
 
+/* A file that is to go, too, if it is still the same one then. */
+struct guard_file {
+    const char *path; /* NULL: none. Borrowed for the call. */
+    dev_t dev;
+    ino_t ino;
+};
+
 /* Start it; *ret_fd is agent's end (CLOEXEC). Returns its pid, or a negative
  * errno: agent then goes on without. `cookie` as in proc.h. */
-pid_t guard_start(const char *cookie, int *ret_fd);
+pid_t guard_start(const char *cookie, const struct guard_file *file,
+                  int *ret_fd);
 
 /* Tell it of a worker, whose session it shall watch too. */
 void guard_add(int fd, pid_t worker);

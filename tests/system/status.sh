@@ -44,6 +44,8 @@ is "its workers" "$(field '[(x["rank"], x["state"], x["starts"]) for x in w]')" 
 is "their pids" "$(field 'sorted(x["pid"] for x in w)')" "[$(pgrep -P $bg -x \
     sleep | sort -n | paste -sd, | sed 's/,/, /g')]"
 becomes 'w[0]["processes"] == 2'
+is "what it wrote" "$(field '(w[1]["stdout"]["lines"],
+    w[1]["stderr"]["bytes"], w[1]["stdout"]["dropped_lines"])')" '(1, 9, 0)'
 ok "memory of the whole session" is_true 'w[0]["rss_bytes"] > 1000000'
 is "how long, and that it is silent" "$(field 'w[0]["uptime_ms"] >=
     w[0]["silent_ms"] >= 0 and w[0]["exit_code"] is None')" true
@@ -113,8 +115,12 @@ has "and says so" "$T/err2" "another agent has .*a-$second.sock"
 kill -TERM $second
 wait $second
 ok "its file is gone" test ! -e "$T/a-$second.sock"
+until_true 20 pgrep -P $first agent-guard
 kill -KILL $first
 wait $first 2>/dev/null
+ok "a guard removes the file of a killed one" until_true 20 test ! -e "$sock"
+python3 -c 'import socket, sys # What one leaves without a guard.
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()' "$sock"
 status 2>"$T/err"
 is "a dead one is 202" "$?" 202
 start -- sleep 1000
@@ -157,9 +163,11 @@ stop
 
 # --- default places ---
 if unshare -m true 2>/dev/null; then
-    # /run of the test's own: places(COMMAND) runs with it.
-    places() { unshare -m sh -c "mount -t tmpfs run /run && $1" sh \
-        "$agent" >"$T/out" 2>"$T/err" </dev/null; }
+    # /run and /tmp of the test's own: other agents of the machine have names
+    # there. places COMMAND: runs with them; "$1" is agent.
+    places() { unshare -m sh -ec "mount -t tmpfs bin /mnt; cp \"\$1\" /mnt
+        set -- /mnt/agent; mount -t tmpfs tmp /tmp; mount -t tmpfs run /run
+        set +e; $1" sh "$agent" >"$T/out" 2>"$T/err" </dev/null; }
     wait_up='i=0; until "$1" status >/dev/null 2>&1; do sleep .05
         i=$((i + 1)); [ $i -lt 400 ] || exit 99; done;'
     places '"$1" -- sleep 1000 & '"$wait_up"'
@@ -178,8 +186,8 @@ if unshare -m true 2>/dev/null; then
         "$1" status --json | grep -o "\"agent_pid\":$b"
         kill -TERM $b; wait $b; ls -A /run'
     has "the only second agent is found, too" "$T/out" '"agent_pid":'
-    places 'mount -o remount,ro /run; mount --bind /tmp /tmp
-        mount -o remount,bind,ro /tmp; "$1" -v -- sh -c "sleep .2; exit 3"
+    places 'mount -o remount,ro /run; mount -o remount,ro /tmp
+        "$1" -v -- sh -c "sleep .2; exit 3"
         echo rc $?'
     has "nowhere to write: the job runs" "$T/out" '^rc 3$'
     is "and -v says it once" \

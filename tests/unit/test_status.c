@@ -40,6 +40,8 @@ static void make(void)
                                   .n_starts = 5, .up_ms = 3, .code = 137,
                                   .signo = SIGKILL};
     w[2].rank = STATUS_UNKNOWN;
+    w[0].err = (struct log_stats){.bytes = 11, .lines = 22, .dropped_lines = 3,
+                                  .dropped_bytes = 4};
 }
 
 static json_t *parse(void)
@@ -76,7 +78,7 @@ static void test_schema(void **state)
     static const char *const of_worker[] = {
         "rank", "local_rank", "state", "pid", "starts", "uptime_ms",
         "exit_code", "signal", "cpu_ms", "rss_bytes", "processes", "silent_ms",
-        "last_line"};
+        "last_line", "stdout", "stderr"};
     json_t *j, *one;
     size_t n = sizeof keys / sizeof keys[0];
     size_t m = sizeof of_worker / sizeof of_worker[0];
@@ -103,7 +105,7 @@ static void test_json_values(void **state)
     json_t *j, *one;
     const char *line;
     int rank, pid, starts, code, up;
-    json_int_t cpu, rss;
+    json_int_t cpu, rss, lines, bytes, dropped_lines, dropped;
 
     (void)state;
     make();
@@ -123,6 +125,12 @@ static void test_json_values(void **state)
                 rss == 1288490189);
     assert_string_equal(line, "step 9");
     assert_true(json_is_null(json_object_get(one, "exit_code")));
+    assert_int_equal(json_unpack(json_object_get(one, "stderr"),
+                                 "{sI sI sI sI}", "bytes", &bytes, "lines",
+                                 &lines, "dropped_lines", &dropped_lines,
+                                 "dropped_bytes", &dropped), 0);
+    assert_true(bytes == 11 && lines == 22 && dropped_lines == 3 &&
+                dropped == 4);
     one = json_array_get(json_object_get(j, "workers"), 1);
     assert_int_equal(json_unpack(one, "{si si}", "exit_code", &code,
                                  "uptime_ms", &up), 0);
