@@ -247,6 +247,7 @@ static void give_links(struct ringing *r, struct ddp_links *ret)
     ret->next = r->out[CONTROL];
     ret->prev_data = r->in[DATA].fd;
     ret->next_data = r->out[DATA].fd;
+    ddp_socket_keep_short(ret->next_data);
     for (unsigned i = 0; i < N_CHANNELS; i++)
         r->in[i].fd = r->out[i].fd = -1;
 }

@@ -5,8 +5,6 @@
 #include "ddp/clock.h"
 #include "ddp/share.h"
 
-#include <sched.h>
-
 #define LOOK_MAX_MS 25 /* Between two looks at what may have gone wrong. */
 #define SILENT_MIN_MS 100
 #define SILENT_MAX_MS 3000
@@ -39,11 +37,6 @@ static bool comes_soon(const struct ddp_shm *s,
         if (ddp_shm_is_at(c, chunk))
             return true;
         relax();
-    }
-    for (unsigned i = 0; i < s->n_yields; i++) {
-        (void)sched_yield();
-        if (ddp_shm_is_at(c, chunk))
-            return true;
     }
     return false;
 }
