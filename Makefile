@@ -270,6 +270,20 @@ soak-logs: deps
 	$(O)/agent -q --nproc 4 -- $(O)/logs_io soak $$((n / 4)) | \
 	    $(O)/logs_io check 4 $$((n / 4))
 SIZE ?= 100G
+# libddp beside gloo (PyTorch of check-torch) and Open MPI, where they are.
+$(O)/bench_ddp: bench/bench_ddp.c $(O)/libddp.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread
+$(O)/bench_mpi: bench/bench_mpi.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)OMPI_CC='$(CC)' mpicc -O2 -o $@ $<
+bench-ddp: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/bench_ddp \
+	    $(if $(shell command -v mpicc),$(O)/bench_mpi)
+	$(Q)O=$(abspath $(O)) bench/ddp $(BENCH_FLAGS)
+BENCH_FLAGS ?= --strict
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -295,6 +309,7 @@ ci:
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-containers check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
+    bench-barrier bench-ddp build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------
