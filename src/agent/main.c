@@ -143,7 +143,7 @@ int main(int argc, char **argv)
         level = LOG_ERROR;
     log_setup(o.command == CMD_RUN ? (int)o.node_rank : -1,
               level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
-    if (o.nnodes > 1)
+    if (o.nnodes > 1 || o.http_port)
         use_plain_names();
     /* The tools end by Ctrl-C as any tool does. */
     if (o.command != CMD_RUN) {
