@@ -245,6 +245,20 @@ $(O)/bench_barrier: bench/bench_barrier.c bench/barrier_client.c \
 	$(Q)$(compile) -MF $@.d $(AGENT_LDFLAGS) $(LDFLAGS) -o $@ \
 	    $(filter %.c,$^) \
 	    $(O)/libagent.a $(shared_libs)
+# Each bench/run_<name>.py measures agent beside its peers in one run, prints
+# a table, appends to build/bench.jsonl and fails where a limit is missed.
+bench_tool := $(patsubst bench/%.c,$(O)/bench/%,bench/spawn.c bench/loop.c \
+    bench/stamp.c)
+$(bench_tool): $(O)/bench/%: bench/%.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d -static $(LDFLAGS) -o $@ $<
+bench-built: $(O)/agent $(bench_tool)
+bench: deps
+	$(Q)$(MAKE) --no-print-directory bench-built
+	$(Q)O=$(abspath $(O)) bench/run $(ONLY)
+bench-deps:
+	$(Q)bench/deps
 bench-barrier: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/bench_barrier
 	$(O)/bench_barrier $(O)/agent
@@ -310,6 +324,7 @@ ci:
     check-tree check-torch check-containers check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
     bench-barrier bench-ddp build-sim \
+    bench bench-built bench-deps bench-barrier build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------
@@ -355,7 +370,7 @@ clean:
 distclean: clean
 .PHONY: install install-strip uninstall clean distclean
 
--include $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
+-include $(bench_tool:=.d) $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
     $(agent_only:%.c=$(O)/obj/%.d) $(probe_obj:.o=.d) \
     $(fetch_obj:.o=.d) $(fetch_main:%.c=$(O)/obj/%.d) \
     $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \

@@ -84,6 +84,8 @@ static void on_signal(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     while (read(l->signal_fd, &si, sizeof si) == (ssize_t)sizeof si) {
+        if (si.ssi_signo == SIGCONT && l->tty.on)
+            tty_continued(&l->tty, l->workers[0].pid);
         if (si.ssi_signo == SIGCHLD && first == 0)
             first = (pid_t)si.ssi_pid;
         else if (is_passed_on((int)si.ssi_signo))
@@ -181,79 +183,9 @@ static const struct pod_out actions = {
     .conn_admit = loop_conn_admit,
 };
 
-/* --- the network's events --- */
-
-static void net_open(void *ctx, uint32_t conn, const char *addr,
-                     const struct wire_addr *here)
+static int no_descriptors(struct err *e)
 {
-    pod_conn_open(&((struct loop *)ctx)->pod, loop_now(), conn, addr);
-    pod_conn_here(&((struct loop *)ctx)->pod, conn, here);
-    loop_after(ctx);
-}
-
-static void net_closed(void *ctx, uint32_t conn)
-{
-    pod_conn_closed(&((struct loop *)ctx)->pod, loop_now(), conn);
-    loop_after(ctx);
-}
-
-static void net_message(void *ctx, uint32_t conn, const struct wire_msg *m)
-{
-    pod_conn_message(&((struct loop *)ctx)->pod, loop_now(), conn, m);
-    loop_after(ctx);
-}
-
-static void net_garbage(void *ctx, uint32_t conn, const char *why,
-                        unsigned version)
-{
-    pod_conn_garbage(&((struct loop *)ctx)->pod, loop_now(), conn, why,
-                     version);
-    loop_after(ctx);
-}
-
-static void net_link_up(void *ctx)
-{
-    pod_link_up(&((struct loop *)ctx)->pod, loop_now());
-    loop_after(ctx);
-}
-
-static void net_link_down(void *ctx, const char *why)
-{
-    pod_link_down(&((struct loop *)ctx)->pod, loop_now(), why);
-    loop_after(ctx);
-}
-
-static void net_link_message(void *ctx, const struct wire_msg *m)
-{
-    pod_link_message(&((struct loop *)ctx)->pod, loop_now(), m);
-    loop_after(ctx);
-}
-
-static int open_network(struct loop *l, struct err *e)
-{
-    const struct options *o = l->plan->o;
-    uint32_t n = l->plan->node_rank == 0
-                     ? barrier_n_conns(o->nnodes, l->plan->n_guests)
-                     : 0;
-    struct peers_out out = {.ctx = l,
-                            .conn_open = net_open,
-                            .conn_closed = net_closed,
-                            .conn_message = net_message,
-                            .conn_garbage = net_garbage,
-                            .make_room = loop_conn_make_room,
-                            .link_up = net_link_up,
-                            .link_down = net_link_down,
-                            .link_message = net_link_message};
-    int r;
-
-    if (o->nnodes == 1)
-        return 0;
-    (void)setenv("UV_THREADPOOL_SIZE", "1", 1); /* Only for getaddrinfo. */
-    r = peers_new(&l->peers, &l->uv, &out, n, o->master_addr, o->barrier_port,
-                  e);
-    if (r == 0 && l->plan->node_rank == 0)
-        r = peers_listen(l->peers, o->barrier_port, e);
-    return r;
+    return err_set(e, ERR_AGENT, "no descriptors: %s", strerror(errno));
 }
 
 static void watch(struct loop *l, uv_poll_t *poll, int fd, uv_poll_cb cb)
@@ -261,6 +193,23 @@ static void watch(struct loop *l, uv_poll_t *poll, int fd, uv_poll_cb cb)
     (void)uv_poll_init(&l->uv, poll, fd);
     poll->data = l;
     (void)uv_poll_start(poll, UV_READABLE, cb);
+}
+
+int loop_uv_open(struct loop *l)
+{
+    if (l->uv_is_open)
+        return 0;
+    if (uv_loop_init(&l->uv) != 0)
+        return -1;
+    l->uv_is_open = true;
+    (void)uv_timer_init(&l->uv, &l->timer);
+    (void)uv_timer_init(&l->uv, &l->guard_timer);
+    (void)uv_timer_init(&l->uv, &l->bar_timer);
+    l->guard_timer.data = l;
+    l->timer.data = l;
+    watch(l, &l->signals, l->signal_fd, on_signal);
+    watch(l, &l->room, l->room_fd, on_room);
+    return 0;
 }
 
 static int loop_open(struct loop *l, struct err *e)
@@ -279,15 +228,10 @@ static int loop_open(struct loop *l, struct err *e)
     l->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->stdin_fd = child_open_stdin();
     l->guard_fd = -1;
-    if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0 ||
-        uv_loop_init(&l->uv) != 0)
-        return err_set(e, ERR_AGENT, "no descriptors: %s", strerror(errno));
-    (void)uv_timer_init(&l->uv, &l->timer);
-    (void)uv_timer_init(&l->uv, &l->guard_timer);
-    l->guard_timer.data = l;
-    l->timer.data = l;
-    watch(l, &l->signals, l->signal_fd, on_signal);
-    watch(l, &l->room, l->room_fd, on_room);
+    if (l->plan->nproc == 1 && !l->plan->o->log_dir) /* Files are relayed. */
+        tty_open(&l->tty);
+    if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0)
+        return no_descriptors(e);
     out.ctx = l;
     loop_mesh_actions(&out);
     loop_again_actions(&out);
@@ -301,14 +245,14 @@ static int loop_open(struct loop *l, struct err *e)
     if (r == 0)
         r = loop_barrier_new(l, e);
     if (r == 0)
-        r = open_network(l, e);
+        r = loop_net_open(l, e);
     if (r == 0)
         r = loop_workers_new(l, e);
     if (r == 0)
         r = loop_files_new(l, e);
     if (r == 0)
         r = loop_again_new(l, e);
-    if (r == 0)
+    if (r == 0 && l->plan->o->http_port) /* Taken: nothing may start. */
         r = loop_asks_new(l, e);
     return r;
 }
@@ -333,6 +277,12 @@ int loop_run(const struct plan *plan)
     }
     loop_say_plan(plan);
     pod_start(&l->pod, loop_now());
+    if ((loop_uv_open(l) != 0 && no_descriptors(&e)) ||
+        (!l->asks && loop_asks_new(l, &e) != 0)) {
+        log_set_sink(NULL, NULL); /* The workers die with this process. */
+        log_error("%s", e.text);
+        return ERR_AGENT;
+    }
     loop_after(l);
     if (l->pod.state != POD_GONE)
         (void)uv_run(&l->uv, UV_RUN_DEFAULT);

@@ -2,6 +2,7 @@
  * --restart-scope worker with what it left behind. */
 #include "agent/loop_parts.h"
 
+#include "supervise/brand.h"
 #include "supervise/proc.h"
 
 #include <stdio.h>
@@ -84,6 +85,7 @@ static void sweep_worker(struct loop *l, uint32_t worker)
     char cookie[LOOP_COOKIE_MAX];
     struct worker *w = &l->workers[worker];
     struct proc_query q = {.cookie = cookie,
+                           .brand = brand_of_worker(l->plan->brand, worker),
                            .groups = groups,
                            .sessions = &w->last_pid,
                            .n_sessions = w->last_pid > 0};

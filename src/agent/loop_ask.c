@@ -295,7 +295,7 @@ int loop_asks_new(struct loop *l, struct err *e)
 {
     struct asks *all = calloc(1, sizeof *all);
 
-    if (!all)
+    if (!all || loop_uv_open(l) != 0)
         return err_set(e, ERR_AGENT, "no memory");
     l->asks = all;
     all->local = (struct door){.l = l, .fd = -1, .is_local = true,

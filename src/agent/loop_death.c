@@ -189,10 +189,13 @@ void loop_hand_on_error(struct loop *l, const struct verdict *v)
 static bool reap_one(struct loop *l, pid_t which)
 {
     int status;
-    pid_t pid = waitpid(which, &status, WNOHANG);
+    pid_t pid = waitpid(which, &status,
+                        WNOHANG | (l->tty.on ? WUNTRACED : 0));
 
     if (pid <= 0)
         return false;
+    if (loop_tty_stopped(l, pid, status))
+        return true;
     if (loop_worker_died(l, pid, status) || loop_stage_died(l, pid, status))
         return true;
     if (pid == l->guard_pid) {

@@ -180,7 +180,6 @@ int loop_logs_new(struct loop *l, struct err *e)
 
     if (r != 0)
         return r;
-    (void)uv_timer_init(&l->uv, &l->bar_timer);
     l->bar_timer.data = l;
     l->line_room = l->plan->o->log_format == LOG_FORMAT_JSON ? RELAY_JSON_MIN
                                                              : RELAY_OUT_MIN;

@@ -13,6 +13,7 @@
 #include "supervise/out.h"
 #include "supervise/relay.h"
 #include "supervise/tail.h"
+#include "supervise/tty.h"
 
 #include <uv.h>
 
@@ -68,7 +69,8 @@ struct worker {
 
 struct loop {
     const struct plan *plan;
-    uv_loop_t uv;
+    uv_loop_t uv; /* After loop_uv_open(). */
+    bool uv_is_open;
     uv_timer_t timer, guard_timer;
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
@@ -123,6 +125,7 @@ struct loop {
     struct asks *asks; /* loop_ask.h */
     uint64_t n_reads;
 
+    struct tty tty; /* The worker has it itself where it is on. */
     pid_t stage_pid;
     int stage_fd;
     struct stream_watch *stage_watch;
@@ -137,6 +140,18 @@ struct loop {
 uint64_t loop_now(void);
 /* After every event: carry out what was asked for, arm the timer. */
 void loop_after(struct loop *l);
+
+/* Whoever needs l->uv calls it first: in a pod alone that is while its workers
+ * load, because it takes a while. */
+int loop_uv_open(struct loop *l);
+
+/* loop_tty.c */
+const struct tty *loop_tty_for(struct loop *l, uint32_t i);
+void loop_tty_ended(struct loop *l, uint32_t i, int code, int signo);
+bool loop_tty_stopped(struct loop *l, pid_t pid, int status);
+
+/* loop_net.c */
+int loop_net_open(struct loop *l, struct err *e);
 
 /* loop_workers.c */
 int loop_workers_new(struct loop *l, struct err *e);

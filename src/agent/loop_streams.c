@@ -20,8 +20,10 @@ struct stream_watch *watch_new(struct loop *l, int fd, uv_poll_cb cb,
 {
     struct stream_watch *w = calloc(1, sizeof *w);
 
-    if (!w)
+    if (!w || loop_uv_open(l) != 0) {
+        free(w);
         return NULL;
+    }
     if (uv_poll_init(&l->uv, &w->poll, fd) != 0) {
         free(w);
         return NULL;

@@ -5,6 +5,7 @@
 #include "agent/offline.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "supervise/brand.h"
 #include "supervise/facts.h"
 #include "supervise/guard.h"
 #include "supervise/proc.h"
@@ -102,6 +103,8 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     struct child_spec spec = {.argv = is_pre_start(l, i) ? pre_start
                                                          : l->plan->o->args,
                               .stdin_fd = l->stdin_fd,
+                              .brand = brand_of_worker(l->plan->brand, i),
+                              .tty = loop_tty_for(l, i),
                               .max_files = files->raised ? files->before : 0};
     struct contract_in in;
     struct child c;
@@ -126,6 +129,8 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     }
     w->pid = w->last_pid = c.pid;
     w->exec_fd = c.exec_fd;
+    if (spec.tty)
+        return;
     stream_open(&w->out, c.out_fd);
     stream_open(&w->err, c.err_fd);
 }
@@ -147,7 +152,8 @@ static void on_guard_time(uv_timer_t *t)
     if (l->guard_pid == 0 && !l->is_init) {
         loop_asks_open(l); /* So that the guard knows of its file. */
         loop_asks_file(l, &file);
-        l->guard_pid = guard_start(l->plan->own_cookie, &file, &l->guard_fd);
+        l->guard_pid = guard_start(l->plan->own_cookie, l->plan->brand, &file,
+                                   &l->guard_fd);
     }
     tell_guard(l);
     loop_note_machine(l);
@@ -155,7 +161,9 @@ static void on_guard_time(uv_timer_t *t)
 
 static void guard_them(struct loop *l)
 {
-    (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS, 0);
+    if (loop_uv_open(l) == 0)
+        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
+                             0);
     tell_guard(l);
 }
 
@@ -189,11 +197,11 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         loop_make_error_dir(l, i, round->round);
     list_hosts(l, round);
     l->round_ticks = proc_now_ticks();
-    oom_kills = facts_oom_kills();
-    for (uint32_t i = 0; i < l->plan->nproc; i++) {
-        l->workers[i].oom_kills = oom_kills;
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
-    }
+    oom_kills = facts_oom_kills(); /* While they load. */
+    for (uint32_t i = 0; i < l->plan->nproc; i++)
+        l->workers[i].oom_kills = oom_kills;
     guard_them(l);
 }
 
@@ -251,6 +259,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
         if (w->pid != pid)
             continue;
         code = child_code(status, &signo);
+        loop_tty_ended(l, i, code, signo);
         exec_errno = child_exec_errno(&w->exec_fd);
         if (exec_errno == 0 && !is_pre_start(l, i) &&
             facts_ran_by_shell(l->plan->o->args[0], code)) {
@@ -299,6 +308,8 @@ void loop_sweep(struct loop *l)
     pid_t groups[SUP_MAX_WORKERS + 1];
     pid_t skip[2] = {l->guard_pid, l->stage_pid};
     struct proc_query q = {.cookie = l->plan->own_cookie,
+                           .brand = l->plan->brand,
+                           .brand_ignore = BRAND_WORKER_MASK,
                            .self = getpid(),
                            .since = l->round_ticks,
                            .skip = skip,

@@ -1,11 +1,13 @@
 /* machine: see machine.h. */
 #include "agent/machine.h"
 
+#include "base/mem.h"
 #include "base/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
@@ -21,18 +23,26 @@
 /* The first `n` numbers of a file, -1 for "max"; false where it is missing. */
 static bool read_numbers(const char *path, long long *ret, int n)
 {
-    FILE *f = fopen(path, "re");
-    char word[64];
-    bool ok = f != NULL;
+    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char buf[128], *s = buf, *end;
+    ssize_t len = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
 
-    for (int i = 0; ok && i < n; i++) {
-        ok = fscanf(f, "%63s", word) == 1;
-        if (ok)
-            ret[i] = strcmp(word, "max") == 0 ? -1 : strtoll(word, NULL, 10);
+    if (len <= 0)
+        return false;
+    buf[len] = '\0';
+    for (int i = 0; i < n; i++) {
+        s += strspn(s, " \n");
+        if (strncmp(s, "max", 3) == 0) {
+            ret[i] = -1;
+            s += 3;
+            continue;
+        }
+        ret[i] = strtoll(s, &end, 10);
+        if (end == s)
+            return false;
+        s = end;
     }
-    if (f)
-        (void)fclose(f);
-    return ok;
+    return true;
 }
 
 /* The quota in CPUs, rounded up; 0 for none. */
@@ -106,6 +116,20 @@ static unsigned count_names(const char *root, const char *dir,
     return n;
 }
 
+/* Reading all of /dev takes longer than anything else at the start; with
+ * NVIDIA's driver one of these two is always there. */
+static unsigned count_nvidia(const char *root)
+{
+    char path[PATH_MAX];
+    bool any = false;
+
+    (void)snprintf(path, sizeof path, "%s/dev/nvidiactl", root);
+    any = access(path, F_OK) == 0;
+    (void)snprintf(path, sizeof path, "%s/dev/nvidia0", root);
+    any = any || access(path, F_OK) == 0;
+    return any ? count_names(root, "/dev", "nvidia") : 0;
+}
+
 /* AMD: topology nodes with SIMD units are GPUs, the others are CPUs. */
 static unsigned count_kfd(const char *root)
 {
@@ -138,7 +162,7 @@ unsigned machine_count_gpus(const char *cuda_visible,
 
     if (cuda_visible)
         return count_list(cuda_visible);
-    devices = count_names(root, "/dev", "nvidia");
+    devices = count_nvidia(root);
     if (nvidia_visible && strcmp(nvidia_visible, "all") != 0 &&
         nvidia_visible[0] != '\0') {
         if (strcmp(nvidia_visible, "void") == 0 ||

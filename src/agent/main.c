@@ -24,7 +24,8 @@ extern char **environ;
 extern int __nss_configure_lookup(const char *database, const char *sources);
 
 /* An image's nsswitch.conf may name modules of another libc; a static program
- * that loads one of them crashes. */
+ * that loads one of them crashes. Takes a read of that file, so only where
+ * names are resolved: one pod alone has none. */
 static void use_plain_names(void)
 {
     (void)__nss_configure_lookup("hosts", "files dns");
@@ -135,7 +136,6 @@ int main(int argc, char **argv)
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     fill_standard_descriptors();
-    use_plain_names();
     if (options_read_at(&o, argc, argv, environ, topology_place, &e) != 0)
         return last_words_early(&o, &e);
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;
@@ -143,6 +143,8 @@ int main(int argc, char **argv)
         level = LOG_ERROR;
     log_setup(o.command == CMD_RUN ? (int)o.node_rank : -1,
               level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
+    if (o.nnodes > 1 || o.http_port)
+        use_plain_names();
     /* The tools end by Ctrl-C as any tool does. */
     if (o.command != CMD_RUN) {
         sigemptyset(&all);

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "rendezvous/port.h"
 #include "rendezvous/role.h"
+#include "supervise/brand.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -136,6 +137,7 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     ret->incarnation = machine_random();
     ret->command_hash = hash_words(o->args);
     make_cookie(ret);
+    ret->brand = brand_make(machine_random());
     machine_host(ret->host, sizeof ret->host);
     (void)snprintf(ret->zero, sizeof ret->zero,
                    strchr(o->master_addr, ':') ? "[%.255s]:%u" : "%.255s:%u",

@@ -17,6 +17,7 @@ struct plan {
     bool has_gpus;               /* Workers are counted by GPUs. */
     uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */
     uint64_t incarnation, command_hash;
+    uint64_t brand;              /* As of brand.h, for its workers. */
     char own_cookie[24];         /* What only this agent's workers carry. */
     char cookie[PLAN_COOKIE_MAX]; /* AGENT_COOKIE: an outer agent's, and it. */
     char host[FAILURE_HOST_MAX];

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,7 +66,9 @@ void pod_init(struct pod *p, const struct pod_config *cfg,
 {
     struct sup_out sup = {.ctx = p, .kill = sup_kill, .sweep = sup_sweep};
 
-    memset(p, 0, sizeof *p);
+    /* All but the queue, whose pages are many and mostly never touched. */
+    memset(p, 0, offsetof(struct pod, queue));
+    memset(&p->n_queue, 0, sizeof *p - offsetof(struct pod, n_queue));
     p->cfg = *cfg;
     p->out = *out;
     p->start_ms = now_ms;

@@ -35,8 +35,9 @@ bool port_claim_name(const char *what, unsigned port)
     return false;
 }
 
-/* Bind as a worker would. `port` 0: any; *ret_port is then which. */
-static bool can_bind(int family, unsigned port, unsigned *ret_port)
+/* Bind as a worker would: 0, EADDRINUSE, or what else there is against it.
+ * `port` 0: any; *ret_port is then which. AF_INET6 is for both families. */
+static int try_bind(int family, unsigned port, unsigned *ret_port)
 {
     autoclose int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_in6 a6 = {.sin6_family = AF_INET6,
@@ -44,31 +45,31 @@ static bool can_bind(int family, unsigned port, unsigned *ret_port)
     struct sockaddr_in a4 = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)port)};
     socklen_t len = sizeof a6;
-    int one = 1, r;
+    int one = 1, none = 0, r;
 
     if (fd < 0)
-        return true; /* This family is not there: nobody holds its ports. */
+        return EAFNOSUPPORT;
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (family == AF_INET6)
-        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+        (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &none, sizeof none);
     r = family == AF_INET
             ? bind(fd, (struct sockaddr *)&a4, sizeof a4)
             : bind(fd, (struct sockaddr *)&a6, sizeof a6);
-    if (r != 0)
-        return errno != EADDRINUSE;
-    if (listen(fd, 1) != 0)
-        return false;
+    if (r != 0 || listen(fd, 1) != 0)
+        return errno;
     if (getsockname(fd, (struct sockaddr *)&a6, &len) == 0)
         *ret_port = ntohs(a6.sin6_port); /* At the same place in both. */
-    return true;
+    return 0;
 }
 
-static bool is_free(unsigned port)
+/* Nobody holds the ports of a family that is not there. */
+static bool is_free(unsigned port, unsigned *ret_port)
 {
-    unsigned unused;
+    int r = try_bind(AF_INET6, port, ret_port);
 
-    return can_bind(AF_INET, port, &unused) &&
-           can_bind(AF_INET6, port, &unused);
+    if (r != 0 && r != EADDRINUSE)
+        r = try_bind(AF_INET, port, ret_port);
+    return r != EADDRINUSE;
 }
 
 int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
@@ -77,7 +78,7 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
     unsigned other = 0;
 
     *ret_moved = false;
-    if (is_free(*port) && port_claim_name("master", *port))
+    if (is_free(*port, &other) && port_claim_name("master", *port))
         return 0;
     if (asked) {
         port_holder(*port, who, sizeof who);
@@ -87,8 +88,7 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
                        *port, who[0] ? " by " : "", who);
     }
     for (int i = 0; i < 100; i++)
-        if (can_bind(AF_INET, 0, &other) && other && is_free(other) &&
-            port_claim_name("master", other)) {
+        if (is_free(0, &other) && other && port_claim_name("master", other)) {
             *port = other;
             *ret_moved = true;
             return 0;

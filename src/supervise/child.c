@@ -2,6 +2,8 @@
 #include "supervise/child.h"
 
 #include "base/mem.h"
+#include "supervise/brand.h"
+#include "supervise/tty.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,12 +40,17 @@ run_child(const struct child_spec *spec, int out, int err, int report,
     sigset_t none;
     int saved;
 
-    (void)setsid();
+    if (spec->tty)
+        tty_enter(spec->tty);
+    else
+        (void)setsid();
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(128 + SIGKILL); /* agent died before the line above. */
-    if (dup2(spec->stdin_fd, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+    if (!spec->tty && (dup2(spec->stdin_fd, 0) < 0 || dup2(out, 1) < 0 ||
+                       dup2(err, 2) < 0))
         goto fail;
+    brand_put(spec->brand);
     close_the_rest_at_exec();
     if (spec->max_files > 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = spec->max_files; /* What agent itself was given. */
@@ -94,7 +101,8 @@ int child_spawn(const struct child_spec *spec, struct child *ret,
     pid_t pid;
     int r = 0;
 
-    if (make_pipe(out) != 0 || make_pipe(err) != 0 || make_pipe(report) != 0)
+    if ((!spec->tty && (make_pipe(out) != 0 || make_pipe(err) != 0)) ||
+        make_pipe(report) != 0)
         r = err_set(e, ERR_RESOURCE, "pipe: %s (descriptor limit: ulimit -n)",
                     strerror(errno));
     pid = r == 0 ? start(spec, out[1], err[1], report[1]) : -1;

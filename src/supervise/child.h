@@ -2,8 +2,10 @@
  *
  * The worker gets its own session and process group, default signals, an
  * empty mask, PR_SET_PDEATHSIG, stdin from /dev/null, pipes for stdout and
- * stderr, and no other descriptor. Main thread only: PDEATHSIG is tied to the
- * thread that forks. A failed exec is a death whose errno lies in a pipe. */
+ * stderr, and no other descriptor. With a terminal of its own (tty.h) it keeps
+ * agent's descriptors 0-2 instead, and agent's session. Main thread only:
+ * PDEATHSIG is tied to the thread that forks. A failed exec is a death whose
+ * errno lies in a pipe. */
 #ifndef SUPERVISE_CHILD_H
 #define SUPERVISE_CHILD_H
 
@@ -18,11 +20,14 @@ struct child_spec {
                           process' own PATH, which is the worker's too. */
     int stdin_fd;      /* Becomes descriptor 0. */
     uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
+    uint64_t brand;     /* As of brand.h; 0: none. */
+    const struct tty *tty; /* It has the terminal itself; or NULL. */
 };
 
 struct child {
     pid_t pid;
-    int out_fd, err_fd; /* Read ends, non-blocking; the caller closes them. */
+    int out_fd, err_fd; /* Read ends, non-blocking; the caller closes them.
+                           -1: with a terminal. */
     int exec_fd;        /* child_exec_errno() reads and closes it. */
 };
 

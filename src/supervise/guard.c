@@ -2,6 +2,7 @@
 #include "supervise/guard.h"
 
 #include "base/mem.h"
+#include "supervise/brand.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -19,11 +20,13 @@
 #define GUARD_ROUNDS 200        /* Of 10 ms. */
 #define FAREWELL 0
 
-static void kill_what_is_left(const char *cookie, const pid_t *sessions,
-                              unsigned n)
+static void kill_what_is_left(const char *cookie, uint64_t brand,
+                              const pid_t *sessions, unsigned n)
 {
     pid_t me = getpid(), one;
     struct proc_query q = {.cookie = cookie,
+                           .brand = brand,
+                           .brand_ignore = BRAND_WORKER_MASK,
                            .skip = &me,
                            .n_skip = 1,
                            .sessions = sessions,
@@ -46,8 +49,9 @@ static void remove_file(const struct guard_file *f)
         (void)unlink(f->path);
 }
 
-static void __attribute__((noreturn)) guard_main(int fd, const char *cookie,
-                                                 const struct guard_file *file)
+static void __attribute__((noreturn))
+guard_main(int fd, const char *cookie, uint64_t brand,
+           const struct guard_file *file)
 {
     pid_t sessions[GUARD_SESSIONS_MAX], pid;
     unsigned n = 0;
@@ -74,13 +78,13 @@ static void __attribute__((noreturn)) guard_main(int fd, const char *cookie,
         sessions[n++ % GUARD_SESSIONS_MAX] = pid;
     }
     remove_file(file);
-    kill_what_is_left(cookie, sessions,
+    kill_what_is_left(cookie, brand, sessions,
                       n < GUARD_SESSIONS_MAX ? n : GUARD_SESSIONS_MAX);
     _exit(0);
 }
 
-pid_t guard_start(const char *cookie, const struct guard_file *file,
-                  int *ret_fd)
+pid_t guard_start(const char *cookie, uint64_t brand,
+                  const struct guard_file *file, int *ret_fd)
 {
     int fds[2];
     pid_t pid;
@@ -90,7 +94,7 @@ pid_t guard_start(const char *cookie, const struct guard_file *file,
     pid = fork();
     if (pid == 0) {
         (void)close(fds[1]);
-        guard_main(fds[0], cookie, file);
+        guard_main(fds[0], cookie, brand, file);
     }
     (void)close(fds[0]);
     if (pid < 0) {

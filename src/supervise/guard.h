@@ -7,6 +7,7 @@
 #ifndef SUPERVISE_GUARD_H
 #define SUPERVISE_GUARD_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /* A file that is to go, too, if it is still the same one then. */
@@ -17,9 +18,9 @@ struct guard_file {
 };
 
 /* Start it; *ret_fd is agent's end (CLOEXEC). Returns its pid, or a negative
- * errno: agent then goes on without. `cookie` as in proc.h. */
-pid_t guard_start(const char *cookie, const struct guard_file *file,
-                  int *ret_fd);
+ * errno: agent then goes on without. `cookie` and `brand` as in proc.h. */
+pid_t guard_start(const char *cookie, uint64_t brand,
+                  const struct guard_file *file, int *ret_fd);
 
 /* Tell it of a worker, whose session it shall watch too. */
 void guard_add(int fd, pid_t worker);

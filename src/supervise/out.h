@@ -32,7 +32,7 @@ struct out;
 
 /* `fd` is borrowed; `wake_fd` (an eventfd, borrowed) is written to when there
  * is room again after out_want_room(), or when a write fails. The thread
- * starts with the first byte. */
+ * starts with the first byte that the file does not take at once. */
 int out_new(struct out **ret, int fd, int wake_fd, struct err *e);
 
 size_t out_room(struct out *o, enum out_use use);

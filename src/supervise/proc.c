@@ -2,6 +2,7 @@
 #include "supervise/proc.h"
 
 #include "base/mem.h"
+#include "supervise/brand.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -111,13 +112,20 @@ struct entry {
 static bool is_ours(const struct proc_query *q, pid_t pid,
                     const struct stat_line *st)
 {
+    enum brand_says brand = BRAND_UNKNOWN;
+
     if (in_list(q->sessions, q->n_sessions, st->session))
+        return true;
+    if (q->brand)
+        brand = brand_ask(pid, q->brand, q->brand_ignore);
+    if (brand == BRAND_SAME)
         return true;
     switch (ask_environ(pid, q->cookie)) {
     case SAYS_OURS:
         return true;
     case SAYS_NOTHING:
-        return q->self > 0 && st->ppid == q->self && st->start >= q->since;
+        return brand == BRAND_UNKNOWN && q->self > 0 &&
+               st->ppid == q->self && st->start >= q->since;
     case SAYS_OTHER:
         break;
     }

@@ -1,9 +1,10 @@
 /* proc: what the workers of this agent left behind, read from /proc.
  *
- * A process belongs to the workers where its environment holds the cookie that
- * only they got, or where it is a child adopted since `since` whose
- * environment cannot say (cleared, overwritten, unreadable). An exec session
- * or a side-car has an environment that says something else: never ours. */
+ * A process belongs to the workers where it carries their brand (brand.h), or
+ * where its environment holds the cookie that only they got. An exec session
+ * or a side-car has neither: never ours. Where brands cannot be used, a child
+ * adopted since `since` whose environment cannot say (cleared, overwritten,
+ * unreadable) is taken for theirs, too. */
 #ifndef SUPERVISE_PROC_H
 #define SUPERVISE_PROC_H
 
@@ -13,6 +14,8 @@
 
 struct proc_query {
     const char *cookie;      /* Looked for anywhere in the environment. */
+    uint64_t brand;          /* 0: cannot be used. */
+    uint64_t brand_ignore;   /* Bits of it that may differ. */
     pid_t self;              /* Adopted children have this parent; 0: none. */
     uint64_t since;          /* Start time, clock ticks since boot. */
     const pid_t *skip;       /* Not to be counted: helpers of agent. */

@@ -43,6 +43,15 @@ ok "a guard watches" until_true 5 pgrep -P $bg agent-guard
 kill -9 $bg
 ok "kill -9 of agent leaves nothing of its workers" \
     until_true 5 none_lives "$m"
+m=$(mark hidden)
+start "$agent" --nproc 2 -- sh -c "
+    (env -i A=b setsid sh -c 'trap \"\" TERM HUP; while :; do sleep 1; done' $m \
+        <&- >/dev/null 2>&1 &)
+    echo ready; while :; do sleep 1; done"
+ok "a guard watches those that hide, too" until_true 5 pgrep -P $bg agent-guard
+kill -9 $bg
+ok "kill -9 of agent: also what cleared its environment and left its session" \
+    until_true 5 none_lives "$m"
 
 # TERM: 143, workers get TERM and their grace.
 start "$agent" --grace 20s -- sh -c 'trap "echo saved; exit 0" TERM
@@ -105,6 +114,11 @@ m=$(mark bare)
 run --grace 1s -- sh -c "
     env -i setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' $m & exit 0"
 ok "one with an empty environment is gone" none_lives "$m"
+m=$(mark named)
+run --grace 1s -- sh -c "
+    (env -i A=b setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' $m &)
+    exit 0"
+ok "one with an environment of its own, twice forked, is gone" none_lives "$m"
 m=$(mark pipe)
 mkfifo "$T/pipe"
 run --nproc 2 --grace 1s --max-restarts 0 -- sh -c "
@@ -130,14 +144,17 @@ start unshare -pf --kill-child --mount-proc "$agent" --grace 1s --nproc 1 \
     "${fast[@]}" --max-restarts 1 -- \
     sh -c 'echo ready; while [ ! -e '"$T"'/go ]; do sleep .05; done
            [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 1
-           pgrep -f "while.*'"$m"'" >/dev/null && echo session lives
+           [ $(pgrep -f "^sh -c while.*'"$m"'" | wc -l) = 2 ] &&
+               echo session lives
            exit 0'
 init=$(pgrep -P $bg)
 nsenter -t "$init" -p -m env -i PATH="$PATH" sh -c \
-    "setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 & sleep .1"
+    "setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &
+     env -i setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &
+     sleep .1"
 touch "$T/go"
 wait $bg
-has "an exec session's process survives a restart" "$T/out" 'session lives'
+has "an exec session's processes survive a restart" "$T/out" 'session lives'
 
 # Nobody reads agent's output: TERM still ends it.
 mkfifo "$T/fifo"
