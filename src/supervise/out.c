@@ -2,7 +2,6 @@
 #include "supervise/out.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -169,22 +168,6 @@ static void write_chunk(struct out *o)
     }
 }
 
-/* A few lines are written without a thread where the file takes all of them
- * at once. Not every kind of file can be asked so: then false. */
-static bool write_now(struct out *o)
-{
-    size_t len = (size_t)(o->head - o->tail);
-    struct iovec v[2];
-
-    if (len > PIPE_BUF) /* Beyond, a pipe may take a part. */
-        return false;
-    lay(o, len, v);
-    if (pwritev2(o->fd, v, 2, -1, RWF_NOWAIT) != (ssize_t)len)
-        return false;
-    o->tail = o->head;
-    return true;
-}
-
 static void *out_thread(void *arg)
 {
     struct out *o = arg;
@@ -282,7 +265,7 @@ void out_commit(struct out *o, size_t len)
         return;
     }
     (void)pthread_cond_signal(&o->work);
-    if (!o->has_thread && !write_now(o)) {
+    if (!o->has_thread) {
         (void)pthread_attr_init(&small);
         (void)pthread_attr_setstacksize(&small, 64 * 1024);
         o->has_thread =
