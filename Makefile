@@ -252,6 +252,10 @@ bench-barrier: deps
 	    $(O)/torch-venv/bin/python bench/barrier_tcpstore.py \
 	    $(O)/bench_barrier $(O)/agent; \
 	else echo 'no TCPStore beside it: make check-torch gets PyTorch'; fi
+# Needs a tmpfs with 9 GiB free.
+bench-dataset: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/agent
+	bench/dataset.py $(O)/agent
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -275,7 +279,8 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
-    check-tree check-torch check-containers check-mutants check-net bench-barrier build-sim \
+    check-tree check-torch check-containers check-mutants check-net \
+    bench-barrier bench-dataset build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------

@@ -12,6 +12,8 @@
 struct source {
     int fd;
     const char *shown;
+    bool cached; /* In DVC's cache: by `want`. */
+    uint8_t want[16];
     struct digest md5;
 };
 
@@ -59,7 +61,8 @@ static long read_piece(void *ctx, char *buf, size_t cap, struct err *e)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return open_fault(s->shown, errno, e);
-    digest_add(&s->md5, buf, (size_t)n);
+    if (s->cached)
+        digest_add(&s->md5, buf, (size_t)n);
     return n;
 }
 
@@ -80,15 +83,15 @@ static bool cached_md5(const char *path, uint8_t ret[16])
            (len == 37 || path[len - 38] == '/');
 }
 
-static int check_md5(struct source *s, const char *path, struct err *e)
+static int check_md5(struct source *s, struct err *e)
 {
-    uint8_t want[16], is[DIGEST_MAX];
+    uint8_t is[DIGEST_MAX];
     char hex[DIGEST_HEX_MAX];
 
     digest_end(&s->md5, is);
-    if (!cached_md5(path, want) || memcmp(is, want, sizeof want) == 0)
+    if (!s->cached || memcmp(is, s->want, sizeof s->want) == 0)
         return 0;
-    digest_hex(is, sizeof want, hex);
+    digest_hex(is, sizeof s->want, hex);
     return err_set(e, ERR_DATA,
                    "manifest '%s' has md5 %s, and not the one that its name "
                    "says: the cache is damaged",
@@ -108,10 +111,11 @@ int load_file(struct manifest *ret, const char *path, enum manifest_form form,
     if (rc)
         return rc;
     s.fd = fd;
+    s.cached = cached_md5(path, s.want);
     digest_start(&s.md5, DIGEST_MD5);
     rc = manifest_parse(ret, &in, e);
     if (rc == 0 && ret->form == FORM_DVC) {
-        rc = check_md5(&s, path, e);
+        rc = check_md5(&s, e);
         if (rc)
             manifest_free(ret);
     }

@@ -1,10 +1,7 @@
 /* manifest: entries, their checks and the set's digest; see manifest.h. */
 #include "dataset/manifest.h"
 
-#include "base/mem.h"
-
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,6 +131,34 @@ static bool take_stronger(const struct manifest *m, struct manifest_entry *kept,
     return true;
 }
 
+static int by_output(const void *a, const void *b)
+{
+    return path_compare(((const struct manifest_output *)a)->path,
+                        ((const struct manifest_output *)b)->path);
+}
+
+/* Most manifests are in order already. */
+static void sort_entries(struct manifest *m)
+{
+    size_t i = 1;
+
+    while (i < m->n_entries && by_path(&m->entries[i - 1], &m->entries[i]) <= 0)
+        i++;
+    if (i < m->n_entries)
+        qsort(m->entries, m->n_entries, sizeof *m->entries, by_path);
+}
+
+static void sort_outputs(struct manifest *m)
+{
+    size_t i = 1;
+
+    while (i < m->n_outputs &&
+           path_compare(m->outputs[i - 1].path, m->outputs[i].path) <= 0)
+        i++;
+    if (i < m->n_outputs)
+        qsort(m->outputs, m->n_outputs, sizeof *m->outputs, by_output);
+}
+
 static int drop_doubles(struct manifest *m, const char *file, struct err *e)
 {
     size_t n = 0;
@@ -186,12 +211,6 @@ static int sum_up(struct manifest *m, const char *file, struct err *e)
     return 0;
 }
 
-static int by_output(const void *a, const void *b)
-{
-    return path_compare(((const struct manifest_output *)a)->path,
-                        ((const struct manifest_output *)b)->path);
-}
-
 /* Two outputs that cannot both be there: one path, or a file as a folder. */
 static int check_outputs(const struct manifest *m, const char *file,
                          struct err *e)
@@ -230,71 +249,8 @@ static int list_outputs(struct manifest *m, const char *file, struct err *e)
             m->outputs[m->n_outputs++] =
                 (struct manifest_output){entry->path, (uint32_t)i, false};
     }
-    qsort(m->outputs, m->n_outputs, sizeof *m->outputs, by_output);
+    sort_outputs(m);
     return check_outputs(m, file, e);
-}
-
-/* The path as it stands in a line of the digest. */
-static void escape_path(char *to, const char *path)
-{
-    for (; *path; path++) {
-        if (*path == '\n' || *path == '\\')
-            *to++ = '\\';
-        *to++ = *path == '\n' ? 'n' : *path;
-    }
-    *to = '\0';
-}
-
-static char *digest_line(const struct manifest_entry *entry)
-{
-    char hex[DIGEST_HEX_MAX], escaped[2 * DATASET_PATH_MAX + 1];
-    char size[24] = "-";
-    bool odd = strchr(entry->path, '\n') != NULL;
-    char *line = NULL;
-
-    digest_hex(entry->hash, digest_size(entry->hash_kind), hex);
-    if (odd)
-        escape_path(escaped, entry->path);
-    if (entry->has_size)
-        (void)snprintf(size, sizeof size, "%" PRIu64, entry->size);
-    if (asprintf(&line, "%s%s:%s %s %s %s\n", odd ? "\\" : "",
-                 digest_word(entry->hash_kind), hex, size,
-                 odd ? escaped : entry->path,
-                 manifest_unpack_word(entry->unpack)) < 0)
-        return NULL;
-    return line;
-}
-
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static int compute_digest(struct manifest *m, struct err *e)
-{
-    autofree char **lines = calloc(m->n_entries, sizeof *lines);
-    struct digest d;
-    uint8_t sum[DIGEST_MAX];
-    size_t n = 0;
-    int rc = 0;
-
-    if (!lines)
-        return no_memory(e);
-    while (n < m->n_entries && (lines[n] = digest_line(&m->entries[n])))
-        n++;
-    if (n == m->n_entries) {
-        qsort(lines, n, sizeof *lines, by_bytes);
-        digest_start(&d, DIGEST_SHA256);
-        for (size_t i = 0; i < n; i++)
-            digest_add(&d, lines[i], strlen(lines[i]));
-        digest_end(&d, sum);
-        memcpy(m->digest, sum, sizeof m->digest);
-    } else {
-        rc = no_memory(e);
-    }
-    for (size_t i = 0; i < n; i++)
-        free(lines[i]);
-    return rc;
 }
 
 const char *manifest_weak_hash(const struct manifest *m)
@@ -315,13 +271,13 @@ int manifest_finish(struct manifest *m, const char *file, struct err *e)
 
     if (m->n_entries == 0)
         return err_set(e, ERR_DATA, "%s: it names no file", file);
-    qsort(m->entries, m->n_entries, sizeof *m->entries, by_path);
+    sort_entries(m);
     rc = drop_doubles(m, file, e);
     if (rc == 0)
         rc = sum_up(m, file, e);
     if (rc == 0)
         rc = list_outputs(m, file, e);
     if (rc == 0)
-        rc = compute_digest(m, e);
+        rc = manifest_digest(m, e);
     return rc;
 }

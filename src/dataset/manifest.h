@@ -126,6 +126,9 @@ int manifest_out_path(const char *path, char **ret, struct err *e);
  * size is listed, as in sums, it is "-". */
 int manifest_finish(struct manifest *m, const char *file, struct err *e);
 
+/* The last part of it. */
+int manifest_digest(struct manifest *m, struct err *e);
+
 /* Write the entries in the order they have. A path that the format cannot
  * carry is ERR_DATA; a stream that cannot be written to, ERR_RESOURCE. */
 int manifest_write_json(FILE *out, const struct manifest *m, struct err *e);

@@ -31,15 +31,14 @@ int reader_fail(struct reader *r, size_t pos, const char *fmt, ...)
 /* Count what is about to leave the window. */
 static void leave(struct reader *r)
 {
-    (void)reader_line(r);
-    for (size_t i = 0; i < r->pos; i++) {
-        if (r->text[i] == '\n') {
-            r->line_before++;
-            r->column_before = 0;
-        } else if (((unsigned char)r->text[i] & 0xc0) != 0x80) {
-            r->column_before++;
-        }
-    }
+    const char *last = memrchr(r->text, '\n', r->pos);
+    size_t i = last ? (size_t)(last - r->text) + 1 : 0;
+
+    r->line_before = reader_line(r) - 1;
+    if (last)
+        r->column_before = 0;
+    for (; i < r->pos; i++)
+        r->column_before += ((unsigned char)r->text[i] & 0xc0) != 0x80;
     r->n_before += r->pos;
     r->len -= r->pos;
     memmove(r->window, r->window + r->pos, r->len);
@@ -68,9 +67,12 @@ int reader_refill(struct reader *r)
 
 static void skip_space(struct reader *r)
 {
-    while (r->pos < r->len && r->text[r->pos] != '\0' &&
-           strchr(" \t\r\n", r->text[r->pos]))
-        r->pos++;
+    for (; r->pos < r->len; r->pos++) {
+        char c = r->text[r->pos];
+
+        if (c != ' ' && c != '\n' && c != '\t' && c != '\r')
+            return;
+    }
 }
 
 char reader_peek(struct reader *r)
@@ -94,8 +96,16 @@ int reader_expect(struct reader *r, char c, const char *where)
 
 uint32_t reader_line(struct reader *r)
 {
-    for (; r->line_pos < r->pos; r->line_pos++)
-        r->line_n += r->text[r->line_pos] == '\n';
+    while (r->line_pos < r->pos) {
+        const char *newline = memchr(r->text + r->line_pos, '\n',
+                                     r->pos - r->line_pos);
+
+        if (!newline)
+            break;
+        r->line_n++;
+        r->line_pos = (size_t)(newline - r->text) + 1;
+    }
+    r->line_pos = r->pos;
     return r->line_n;
 }
 
@@ -179,12 +189,34 @@ char *reader_string(struct reader *r, const char *key, size_t *ret_at)
     return s;
 }
 
+/* A whole number that plainly is one, as nearly all are, needs no jansson.
+ * False: look closer. */
+static bool plain_size(struct reader *r, uint64_t *ret)
+{
+    size_t at = r->pos;
+    uint64_t n = 0;
+
+    while (at < r->len && r->text[at] >= '0' && r->text[at] <= '9' &&
+           at - r->pos < 15)
+        n = 10 * n + (uint64_t)(r->text[at++] - '0');
+    if (at == r->pos || at == r->len || !strchr(",}] \n\r\t", r->text[at]) ||
+        r->text[at] == '\0' || (r->text[r->pos] == '0' && at > r->pos + 1))
+        return false;
+    r->pos = at;
+    *ret = n;
+    return true;
+}
+
 int reader_size(struct reader *r, const char *key, uint64_t *ret)
 {
     size_t at;
-    json_t *v = reader_value(r, &at);
+    json_t *v;
     json_int_t n;
 
+    skip_space(r);
+    if (plain_size(r, ret))
+        return 0;
+    v = reader_value(r, &at);
     if (!v)
         return -r->e->code;
     n = json_is_integer(v) ? json_integer_value(v) : -1;

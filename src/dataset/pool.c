@@ -1,8 +1,9 @@
 /* pool: see pool.h. */
 #include "dataset/pool.h"
 
+#include "agent/machine.h"
+
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@ struct pool {
     pool_fn *fn;
     void *ctx;
     atomic_size_t next, first_bad;
+    unsigned n_cpus;
+    atomic_uint n_busy; /* Threads. */
     pthread_mutex_t lock; /* Of what follows. */
     pthread_cond_t ended;
     unsigned n_running;
@@ -24,6 +27,11 @@ struct pool {
 bool pool_stopped(const struct pool_turn *turn)
 {
     return atomic_load(&turn->pool->first_bad) < turn->i;
+}
+
+bool pool_has_idle_cpu(const struct pool_turn *turn)
+{
+    return atomic_load(&turn->pool->n_busy) < turn->pool->n_cpus;
 }
 
 static void note_fault(struct pool *p, size_t i, const struct err *e)
@@ -61,6 +69,7 @@ static void *thread_main(void *arg)
 
     if (scratch)
         work(p, scratch);
+    atomic_fetch_sub(&p->n_busy, 1);
     (void)pthread_mutex_lock(&p->lock);
     p->n_running--;
     if (!scratch && p->n_running == 0 && atomic_load(&p->next) < p->n &&
@@ -72,20 +81,6 @@ static void *thread_main(void *arg)
     (void)pthread_mutex_unlock(&p->lock);
     free(scratch);
     return NULL;
-}
-
-static unsigned usable_cpus(void)
-{
-    cpu_set_t set;
-    long n;
-
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        n = CPU_COUNT(&set);
-    else /* More CPUs than cpu_set_t holds. */
-        n = sysconf(_SC_NPROCESSORS_ONLN);
-    if (n > POOL_THREADS_MAX)
-        return POOL_THREADS_MAX;
-    return n < 1 ? 1 : (unsigned)n;
 }
 
 /* Wait for the threads; tell how far they are. Called with the lock held. */
@@ -111,18 +106,25 @@ static void watch(struct pool *p, struct meter *meter)
 static void run_threads(struct pool *p, struct meter *meter)
 {
     pthread_t threads[POOL_THREADS_MAX];
-    unsigned want = usable_cpus(), n = 0;
+    unsigned want = p->n_cpus, n = 0;
 
+    if (want < POOL_THREADS_MIN)
+        want = POOL_THREADS_MIN;
+    if (want > POOL_THREADS_MAX)
+        want = POOL_THREADS_MAX;
     if (want > p->n)
         want = (unsigned)p->n;
+    atomic_init(&p->n_busy, want);
     (void)pthread_mutex_lock(&p->lock);
     while (n < want &&
            pthread_create(&threads[n], NULL, thread_main, p) == 0) {
         p->n_running++;
         n++;
     }
+    atomic_fetch_sub(&p->n_busy, want - n);
     if (n == 0 && want > 0) { /* No thread to be had: this one, then. */
         p->n_running = 1;
+        atomic_store(&p->n_busy, 1);
         (void)pthread_mutex_unlock(&p->lock);
         (void)thread_main(p);
         (void)pthread_mutex_lock(&p->lock);
@@ -137,7 +139,7 @@ int pool_run(size_t n, size_t scratch_bytes, pool_fn *fn, void *ctx,
              struct meter *meter, struct err *e)
 {
     struct pool p = {.n = n, .scratch_bytes = scratch_bytes, .fn = fn,
-                     .ctx = ctx, .bad = SIZE_MAX};
+                     .ctx = ctx, .bad = SIZE_MAX, .n_cpus = machine_cpus()};
     pthread_condattr_t attr;
 
     atomic_init(&p.next, 0);

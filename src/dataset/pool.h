@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define POOL_THREADS_MAX 8
+#define POOL_THREADS_MAX 16
+/* At least so many, as cold storage wants several reads in flight. */
+#define POOL_THREADS_MIN 4
 
 struct pool;
 
@@ -25,11 +27,16 @@ struct pool_turn {
 /* Runs on several threads. Returns 0, or negative with `e` set. */
 typedef int pool_fn(void *ctx, const struct pool_turn *turn, struct err *e);
 
-/* Work through 0 .. n - 1 on as many threads as there are usable CPUs, at most
- * POOL_THREADS_MAX, each with `scratch_bytes` of its own. The caller's thread
- * tells `meter` meanwhile, 10 times a second. */
+/* Work through 0 .. n - 1 on as many threads as there are usable CPUs (by
+ * affinity and the cgroup's quota), POOL_THREADS_MIN to _MAX, each with
+ * `scratch_bytes` of its own. The caller's thread tells `meter` meanwhile, 10
+ * times a second. */
 int pool_run(size_t n, size_t scratch_bytes, pool_fn *fn, void *ctx,
              struct meter *meter, struct err *e);
+
+/* True where there are more CPUs than threads with something to do: a large
+ * item may use another thread. */
+bool pool_has_idle_cpu(const struct pool_turn *turn);
 
 /* True where a fault with a lower number is known: return, with anything. */
 bool pool_stopped(const struct pool_turn *turn);

@@ -13,9 +13,11 @@
 #include <stdint.h>
 
 #define PUMP_BUFFER (256u << 10)
+#define PUMP_BUFFERS 8
 
-struct pump_buffers { /* One for each thread. */
-    uint8_t in[PUMP_BUFFER], out[PUMP_BUFFER];
+struct pump_buffers { /* One for each thread; small files use the first. */
+    uint8_t in[PUMP_BUFFER];
+    uint8_t more[PUMP_BUFFERS - 1][PUMP_BUFFER];
 };
 
 enum pump_end {
@@ -48,6 +50,8 @@ struct pump {
     int error;
 };
 
+/* Of a large file, while a CPU is idle, another thread hashes, and writes what
+ * was unpacked. */
 enum pump_end pump_run(struct pump *p);
 
 #endif

@@ -7,8 +7,9 @@
 #include "unit/stage_fixture.h"
 
 #define BIG 600000u
-/* Sets: of plain files, each put on the disk by itself; and with archives. */
-enum set { PLAIN, ARCHIVES, N_SETS };
+/* Sets: of plain files, each put on the disk by itself; with archives; and one
+ * file alone that is large enough to be hashed by a second thread. */
+enum set { PLAIN, ARCHIVES, LARGE, N_SETS };
 /* What is at the stage before: nothing, a damaged stage, a good one. */
 enum before { NOTHING, DAMAGED, GOOD, N_BEFORES };
 
@@ -46,9 +47,11 @@ static void make_set(struct fixture *f, enum set set)
     n = gzip(packed, sizeof packed, big, BIG);
     assert_int_equal(mkdir(f->src, 0755) && errno != EEXIST, 0);
     sh("mkdir -p %s/sub", f->src);
-    add_file(f, "a", "hello", "");
-    put_file(f->src, "sub/big", big, BIG);
-    list_file(f, "sub/big", big, BIG, "");
+    if (set != LARGE) {
+        add_file(f, "a", "hello", "");
+        put_file(f->src, "sub/big", big, BIG);
+        list_file(f, "sub/big", big, BIG, "");
+    }
     put_file(f->src, "g.gz", packed, n);
     list_file(f, "g.gz", packed, n, ", \"unpack\": \"gzip\", \"keep\": true");
     if (set == ARCHIVES)
@@ -75,9 +78,11 @@ static bool check_published(struct fixture *f, enum set set)
         (void)closedir(stage);
     if (!any || !stat_in(dir, ".agent-stage", &st))
         return false; /* Without its marker nobody takes it for finished. */
+    assert_content(dir, "g", big, BIG);
+    if (set == LARGE)
+        return true;
     assert_content(dir, "a", "hello", 5);
     assert_content(dir, "sub/big", big, BIG);
-    assert_content(dir, "g", big, BIG);
     if (set == ARCHIVES) {
         assert_content(dir, "t/a", "tar\n", 4);
         assert_content(dir, "t/l", "tar\n", 4);
@@ -191,6 +196,14 @@ static void test_each_call_fails_with_archives(void **state)
     each_call_fails(f, ARCHIVES, NOTHING);
 }
 
+static void test_each_call_fails_of_a_large_file(void **state)
+{
+    struct fixture *f = *state;
+
+    make_set(f, LARGE);
+    each_call_fails(f, LARGE, NOTHING);
+}
+
 /* The disk is full from the n-th write on; the disk fails for good. */
 static void test_failing_for_good(void **state)
 {
@@ -301,6 +314,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_each_call_fails),
         TEST(test_each_call_fails_with_archives),
+        TEST(test_each_call_fails_of_a_large_file),
         TEST(test_failing_for_good),
         TEST(test_short_reads_and_writes),
         TEST(test_stale_files_are_opened_again),
