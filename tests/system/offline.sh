@@ -129,5 +129,5 @@ has "what is allowed is reached" "$T/allowed" ' fine'
 is "without --offline it hangs" "$(cat "$T/control" 2>&1)" hangs
 
 # Two pods of two workers with a data set, a killed worker and a restart.
-ok "make demo passes with nothing but loopback" timeout -k 5 200 \
+ok "make demo passes with nothing but loopback" timeout -k 5 250 \
     "${ns[@]}" bash -c "ip link set lo up; O='$O' '$top/scripts/demo'"
