@@ -256,6 +256,20 @@ bench-barrier: deps
 bench-dataset: deps
 	$(Q)$(MAKE) --no-print-directory $(O)/agent
 	bench/dataset.py $(O)/agent
+$(O)/logs_io: bench/logs_io.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d $(LDFLAGS) -o $@ $<
+bench-logs: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/logs_io
+	python3 bench/logs.py $(O)/agent $(O)/logs_io $(O)/torch-venv/bin/torchrun
+# Each rank's bytes are compared with what it wrote.
+soak-logs: deps
+	$(Q)$(MAKE) --no-print-directory $(O)/agent $(O)/logs_io
+	$(Q)n=$$(numfmt --from=iec $(SIZE)); \
+	$(O)/agent -q --nproc 4 -- $(O)/logs_io soak $$((n / 4)) | \
+	    $(O)/logs_io check 4 $$((n / 4))
+SIZE ?= 100G
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -280,7 +294,7 @@ ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-containers check-mutants check-net \
-    bench-barrier bench-dataset build-sim \
+    bench-barrier bench-dataset bench-logs soak-logs build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------
