@@ -19,6 +19,9 @@
 #define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
 #define LOOP_ERROR_PATH 160
 #define LOOP_PATH_MAX 4096
+/* Of one read: with prefixes it still fits into a pipe's 64 KiB, so that it
+ * may be written without the thread of out.h. */
+#define STREAM_CHUNK (56u << 10)
 #define STREAM_READ_MAX (256u << 10) /* Bytes of one stream in one go. */
 
 struct stream_watch { /* Freed when libuv has closed it. */

@@ -182,6 +182,7 @@ void stream_drain(struct stream *s, bool is_dead)
            ((move_lines(s, false) && file_has_room(s)) || is_dead)) {
         char *at = relay_space(&s->relay, &room);
 
+        room = room < STREAM_CHUNK ? room : STREAM_CHUNK;
         if (room == 0)
             break; /* Of the dead: the tail may be read, as far as it fits. */
         n = read(s->fd, at, room);

@@ -1,6 +1,8 @@
 /* out: one of agent's outputs: a bounded queue and a thread that writes it.
  *
- * A reader that stalls blocks the thread, never agent. O_NONBLOCK is not
+ * A reader that stalls blocks the thread, never agent. What a pipe takes at
+ * once is written by the caller's thread, where the kernel can do so without
+ * waiting (RWF_NOWAIT). O_NONBLOCK is not
  * touched: others hold the same descriptor. One producer (the main thread),
  * who puts whole lines: where a write fails in the midst of one, what follows
  * begins on a line of its own. */

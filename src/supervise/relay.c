@@ -295,10 +295,39 @@ static void forget_taken(struct relay *r)
         r->start = r->len = r->scanned = r->no_cr = 0;
 }
 
+/* The common case, fast: lines of text before the first carriage return. */
+static size_t take_plain(struct relay *r, char *out, size_t cap)
+{
+    const char *at = r->buf + r->start, *from = r->buf + r->scanned;
+    const char *stop, *newline;
+    size_t n = 0;
+
+    if (r->json || r->is_bar || r->is_over || r->shown != NOT_SHOWN)
+        return 0;
+    stop = r->buf + (has_cr(r, r->len) ? r->no_cr : r->len);
+    while (from < stop &&
+           (newline = memchr(from, '\n', (size_t)(stop - from)))) {
+        size_t len = (size_t)(newline + 1 - at);
+
+        if (r->head_len + len > cap - n)
+            break;
+        memcpy(out + n, r->head, r->head_len);
+        memcpy(out + n + r->head_len, at, len);
+        n += r->head_len + len;
+        r->n_lines++;
+        at = from = newline + 1;
+    }
+    if (n > 0) {
+        r->start = (size_t)(at - r->buf);
+        begin_line(r);
+    }
+    return n;
+}
+
 size_t relay_take(struct relay *r, char *out, size_t cap, bool at_end)
 {
     struct relay_line line;
-    size_t n = 0;
+    size_t n = take_plain(r, out, cap);
 
     while (next_line(r, at_end, &line)) {
         if (relay_write_max(r, &line) > cap - n)
