@@ -24,6 +24,7 @@ struct ringing {
     struct ddp_conn guests[GUESTS_MAX];
     unsigned n_guests;
     bool is_ready, is_go;
+    bool has_memory;   /* Rank 0: all that are ready have it; later: all. */
     unsigned n_ready;  /* Rank 0: how many others are. */
     uint8_t *readies;  /* Rank 0: which. */
     struct pollfd *fds;
@@ -160,10 +161,12 @@ static int step_boot(struct ringing *r)
             return ddp_boot_relay(b, &f);
         if (got == DDP_GOT_FRAME && f.kind == DDP_GO && b->conf->rank > 0) {
             r->is_go = true;
+            r->has_memory = f.shm == 1;
         } else if (got == DDP_GOT_FRAME && f.kind == DDP_READY &&
                    b->conf->rank == 0 && !r->readies[i]) {
             r->readies[i] = 1;
             r->n_ready++;
+            r->has_memory = r->has_memory && f.shm == 1;
         } else {
             ddp_conn_close(c);
             return ddp_boot_fail(b, DDP_EPEER, c->rank, "rank %d closed the "
@@ -177,7 +180,7 @@ static int step_boot(struct ringing *r)
 /* Say READY once, and on rank 0 GO once all are. */
 static void step_ready(struct ringing *r)
 {
-    struct ddp_frame f = {.kind = DDP_READY};
+    struct ddp_frame f = {.kind = DDP_READY, .shm = r->b->shm != NULL};
 
     if (!r->is_ready && r->is_connected[CONTROL] && r->is_connected[DATA] &&
         r->in[CONTROL].fd >= 0 && r->in[DATA].fd >= 0) {
@@ -189,6 +192,7 @@ static void step_ready(struct ringing *r)
         return;
     r->is_go = true;
     f.kind = DDP_GO;
+    f.shm = r->has_memory;
     tell_all(r->b, &f); /* A rank that it does not reach is dead: the ring
                          * will tell. */
 }
@@ -254,6 +258,7 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
 
     if (r) {
         r->b = b;
+        r->has_memory = b->shm != NULL;
         r->fds = calloc(N_CHANNELS + 1 + GUESTS_MAX + b->n_conns,
                         sizeof *r->fds);
         r->readies = calloc(b->n_conns, 1);
@@ -268,6 +273,10 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
         rc = ring_turn(r);
     if (!rc)
         give_links(r, ret);
+    if (!rc && !r->has_memory) {
+        ddp_shm_free(b->shm);
+        b->shm = NULL;
+    }
     for (unsigned i = 0; r && i < N_CHANNELS; i++) {
         ddp_conn_close(&r->in[i]);
         ddp_conn_close(&r->out[i]);

@@ -6,7 +6,8 @@
  * closes its listener and sends each rank a TABLE with its next rank's
  * address; everyone connects to the next rank twice (control and data), and
  * accepts the rank before it; READY to rank 0; GO from rank 0; the
- * connections to rank 0 are closed.
+ * connections to rank 0 are closed. Where all are on one host, TABLE also
+ * tells of shared memory, which is used where all say that they have it.
  * What may fail: the name does not resolve yet, nobody listens yet, a
  * stranger or an older attempt listens there: tried again until the deadline.
  * A stranger or an older attempt connects: refused, nobody else notices.
@@ -17,6 +18,7 @@
 
 #include "ddp/conf.h"
 #include "ddp/conn.h"
+#include "ddp/shm.h"
 
 /* Connections to the neighbours in the ring. Control carries frames both
  * ways, data elements one way: from prev to here, from here to next. */
@@ -35,6 +37,9 @@ struct ddp_boot {
     int ring_fd;            /* Listens for the rank before this one. */
     struct ddp_addr next;   /* Where the next one listens. */
     uint8_t token[DDP_TOKEN];
+    uint8_t host[DDP_TOKEN]; /* Of this rank; zeros: shares no memory. */
+    unsigned n_elsewhere;    /* Rank 0: ranks of other hosts. */
+    struct ddp_shm *shm;     /* NULL: this rank has none, or not all have. */
 };
 
 /* Rank 0's part up to TABLE, and the others' part. Each fills conns, ring_fd,

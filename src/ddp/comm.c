@@ -36,6 +36,7 @@ static void boot_free(struct ddp_boot *b)
     for (unsigned i = 0; b->conns && i < b->n_conns; i++)
         ddp_conn_close(&b->conns[i]);
     ddp_socket_close(&b->ring_fd);
+    ddp_shm_free(b->shm);
     free(b->conns);
     free(b->listens);
 }
@@ -48,6 +49,8 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
                          .deadline = ddp_now() + conf->timeout_ms};
     int rc;
 
+    if (!conf->no_shm && conf->size <= DDP_SHM_RANKS_MAX)
+        ddp_shm_host(b.host);
     b.n_conns = conf->rank == 0 ? (unsigned)conf->size - 1 : 1;
     b.conns = calloc(b.n_conns, sizeof *b.conns);
     b.listens = calloc(b.n_conns, sizeof *b.listens);
@@ -59,6 +62,11 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
         rc = ddp_fault(err, DDP_ENOMEM, conf->rank, -1, "out of memory");
     if (!rc)
         rc = ddp_boot_ring(&b, &c->links);
+    if (!rc && b.shm) {
+        ddp_socket_close(&b.shm->fd); /* All have it open. */
+        c->shm = b.shm;
+        b.shm = NULL;
+    }
     boot_free(&b);
     return rc;
 }
@@ -98,15 +106,22 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
     return c;
 }
 
-void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e)
+void ddp_comm_tell(struct ddp_comm *c, const struct ddp_error *e)
 {
     struct ddp_frame f;
 
+    if (c->shm)
+        ddp_shm_fail(c->shm, e);
+    ddp_fault_put(e, &f);
+    ddp_links_end(&c->links, &f);
+}
+
+void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e)
+{
     if (c->broken.code)
         return;
     c->broken = *e;
-    ddp_fault_put(e, &f);
-    ddp_links_end(&c->links, &f);
+    ddp_comm_tell(c, e);
 }
 
 void ddp_comm_free(struct ddp_comm *c)
@@ -116,6 +131,7 @@ void ddp_comm_free(struct ddp_comm *c)
     if (!c)
         return;
     ddp_links_end(&c->links, &bye);
+    ddp_shm_free(c->shm);
     ddp_socket_close(&c->wake_fd);
     free(c->scratch);
     free(c);

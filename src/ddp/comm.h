@@ -13,6 +13,7 @@
 
 #include "ddp/boot.h"
 #include "ddp/schedule.h"
+#include "ddp/shm.h"
 
 #include <stdatomic.h>
 
@@ -31,6 +32,7 @@ struct ddp_comm {
     uint64_t timeout_ms;
     uint64_t n_calls; /* Collectives so far; the same on all ranks. */
     struct ddp_links links; /* Of size > 1. */
+    struct ddp_shm *shm;    /* Where all ranks share memory: share.h. */
     struct ddp_ahead prev_ahead, next_ahead;
     uint8_t *scratch;
     int wake_fd; /* An eventfd: readable once aborted. */
@@ -57,6 +59,9 @@ void ddp_comm_free(struct ddp_comm *c);
 /* Carry out a collective on a ring of two or more ranks. */
 int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
                  struct ddp_error *err);
+
+/* Tell the other ranks of this rank's error, and close the ring. */
+void ddp_comm_tell(struct ddp_comm *c, const struct ddp_error *e);
 
 /* Break the communicator with *e, which the other ranks are told. No thread
  * is in a call. */

@@ -202,6 +202,17 @@ static int read_timeout(const struct reader *r, uint64_t own, uint64_t *ret)
     return 0;
 }
 
+static int read_transport(const struct reader *r, bool *ret_no_shm)
+{
+    const char *s = look(r, "DDP_TRANSPORT");
+
+    *ret_no_shm = s && !strcmp(s, "tcp");
+    if (!s || *ret_no_shm || !strcmp(s, "auto"))
+        return 0;
+    return ddp_fault(r->err, DDP_EINVAL, -1, -1, "DDP_TRANSPORT is '%.100s', "
+                     "but must be auto or tcp", s);
+}
+
 /* Copy the caller's options, of whichever version, to *ret. */
 static int take_options(const struct ddp_options *opt, struct ddp_options *ret,
                         struct ddp_error *err)
@@ -308,7 +319,9 @@ int ddp_conf_read(struct ddp_conf *ret, const struct ddp_options *opt,
     if (take_options(opt, &o, err) ||
         read_pair(&r, o.rank, o.world_size, r.names->rank, r.names->size,
                   &c.rank, &c.size) ||
-        read_local(&r, &o, &c) || read_timeout(&r, o.timeout_ms, &c.timeout_ms))
+        read_local(&r, &o, &c) ||
+        read_timeout(&r, o.timeout_ms, &c.timeout_ms) ||
+        read_transport(&r, &c.no_shm))
         return DDP_EINVAL;
     if (c.size > 1 && (read_identity(&r, &o, agent_store, &c) ||
                        read_ports(&r, &o, agent_store, &c) ||

@@ -6,6 +6,8 @@
 
 #include "ddp.h"
 
+#include <stdbool.h>
+
 #define DDP_SIZE_MAX 4096     /* Ranks of a job. */
 #define DDP_HOST_MAX 254      /* MASTER_ADDR, NUL included. */
 #define DDP_JOB_MAX 129       /* TORCHELASTIC_RUN_ID, NUL included. */
@@ -20,6 +22,7 @@ struct ddp_conf {
     uint16_t master_port;    /* As all ranks were told: part of identity. */
     uint16_t port, n_ports;  /* Where rank 0 may listen: port, port + 1 ... */
     uint64_t timeout_ms;
+    bool no_shm;             /* TCP alone. */
     uint32_t attempt;        /* Or DDP_NO_ATTEMPT: not compared. */
     char job[DDP_JOB_MAX];   /* Empty where none; cut where too long. */
 };

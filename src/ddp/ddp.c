@@ -3,6 +3,7 @@
 #include "ddp/comm.h"
 #include "ddp/fault.h"
 #include "ddp/reduce.h"
+#include "ddp/share.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -168,7 +169,7 @@ static int run(struct ddp_comm *c, const struct ddp_request *q,
     if (!c->broken.code && c->size > 1) {
         if (q->what == DDP_ALL_GATHER)
             place_own_block(c, q);
-        (void)ddp_ring_run(c, q, &c->broken);
+        (void)(c->shm ? ddp_share_run : ddp_ring_run)(c, q, &c->broken);
     } else if (!c->broken.code) {
         run_alone(q);
     }

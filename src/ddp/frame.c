@@ -80,6 +80,7 @@ static void walk_hello(struct walk *w, struct ddp_frame *f)
     walk_u32(w, &f->order);
     walk_bytes(w, f->addr.ip, sizeof f->addr.ip);
     walk_u16(w, &f->addr.port);
+    walk_bytes(w, f->host, sizeof f->host);
     walk_text(w, f->text);
 }
 
@@ -116,6 +117,8 @@ static void walk_payload(struct walk *w, struct ddp_frame *f)
         walk_bytes(w, f->addr.ip, sizeof f->addr.ip);
         walk_u16(w, &f->addr.port);
         walk_u32(w, &f->via_root);
+        walk_u32(w, &f->shm_pid);
+        walk_u32(w, &f->shm_fd);
         break;
     case DDP_RING:
         walk_bytes(w, f->token, sizeof f->token);
@@ -129,9 +132,11 @@ static void walk_payload(struct walk *w, struct ddp_frame *f)
     case DDP_PING:
         walk_u32(w, &f->peer);
         break;
-    case DDP_WELCOME:
     case DDP_READY:
     case DDP_GO:
+        walk_u32(w, &f->shm);
+        break;
+    case DDP_WELCOME:
     case DDP_BYE:
         break;
     default:

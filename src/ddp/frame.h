@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define DDP_FRAME_MAGIC 0x4c444450u
-#define DDP_FRAME_VERSION 1
+#define DDP_FRAME_VERSION 2
 #define DDP_FRAME_HEAD 8
 #define DDP_FRAME_MAX 512 /* Head and payload. */
 #define DDP_FRAME_TEXT_MAX 450
@@ -27,8 +27,9 @@ enum ddp_frame_kind {
     DDP_WAITING,   /* From rank 0: how many are missing. */
     DDP_TABLE,     /* From rank 0: all are here; where your next one listens. */
     DDP_RING,      /* To the next rank: first frame of a ring connection. */
-    DDP_READY,     /* To rank 0: my ring connections stand. */
-    DDP_GO,        /* From rank 0: everybody's do. */
+    DDP_READY,     /* To rank 0: my ring connections stand; whether I have
+                    * the shared memory. */
+    DDP_GO,        /* From rank 0: everybody's do; all have it. */
     DDP_FAULT,     /* To all that one is connected to: it is over, and why. */
     DDP_CALL,      /* To both neighbours: the call that I am in. */
     DDP_PING,      /* To both neighbours: I am in it still, waiting for. */
@@ -56,6 +57,10 @@ struct ddp_frame {
     uint32_t code;        /* REFUSE, FAULT: -enum ddp_code. */
     uint32_t peer;        /* REFUSE, FAULT: to blame; PING: waited for;
                            * WAITING: first missing. UINT32_MAX: nobody. */
+    uint8_t host[DDP_TOKEN]; /* HELLO: see shm.h; 0: no shared memory. */
+    uint32_t shm_pid, shm_fd; /* TABLE: where the shared memory is; pid 0:
+                               * there is none. */
+    uint32_t shm;         /* READY, GO: 1 or 0. */
     uint32_t via_root;    /* TABLE: 1 where the next is rank 0: it listens on
                            * the address that HELLO went to. */
     uint32_t what, type, op, root; /* CALL. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 /* Connections that have not said HELLO yet; the oldest makes room. */
 #define GUESTS_MAX 64
@@ -92,6 +93,7 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
     guest_drop(g, i);
     (void)ddp_conn_put(c, &welcome); /* If it fails, the next read tells. */
     g->b->listens[f->rank - 1] = f->addr;
+    g->b->n_elsewhere += memcmp(f->host, g->b->host, sizeof f->host) != 0;
     g->n_here++;
     g->next_tick = 0;
     return 0;
@@ -157,6 +159,7 @@ static int hear_ranks(struct gather *g)
         if (g->b->conf->n_ports == 1)
             return ddp_boot_fail(g->b, DDP_EPEER, c->rank, "rank %d left "
                                  "while the job was gathering", c->rank);
+        g->b->n_elsewhere = g->b->conf->n_ports; /* Not worth counting. */
         g->n_here--; /* It scans ports, and may have moved on too soon. */
     }
     return 0;
@@ -239,6 +242,20 @@ static void gather_linger(struct gather *g)
         (void)gather_turn(g);
 }
 
+/* Memory for all, where all are on this host. */
+static void offer_memory(struct ddp_boot *b, struct ddp_frame *table)
+{
+    static const uint8_t none[DDP_TOKEN];
+
+    if (b->n_elsewhere > 0 || !memcmp(b->host, none, sizeof none))
+        return;
+    b->shm = ddp_shm_create((unsigned)b->conf->size, b->token);
+    if (!b->shm)
+        return;
+    table->shm_pid = (uint32_t)getpid();
+    table->shm_fd = (uint32_t)b->shm->fd;
+}
+
 /* All are here: listen for rank size - 1 on the address that it came to, and
  * tell everybody where the next one listens. */
 static int gather_deal(struct gather *g)
@@ -259,6 +276,7 @@ static int gather_deal(struct gather *g)
         return ddp_boot_fail(b, DDP_ESYSTEM, -1, "getrandom: %s",
                              strerror(errno));
     memcpy(f.token, b->token, sizeof f.token);
+    offer_memory(b, &f);
     for (unsigned i = 0; i <= last; i++) {
         f.via_root = i == last;
         f.addr = i == last ? at : b->listens[i + 1];

@@ -15,7 +15,7 @@ static uint32_t byte_order(void)
 }
 
 void ddp_hello_put(const struct ddp_conf *conf, const struct ddp_addr *listens,
-                   struct ddp_frame *ret)
+                   const uint8_t host[DDP_TOKEN], struct ddp_frame *ret)
 {
     memset(ret, 0, sizeof *ret);
     ret->kind = DDP_HELLO;
@@ -25,6 +25,7 @@ void ddp_hello_put(const struct ddp_conf *conf, const struct ddp_addr *listens,
     ret->master_port = conf->master_port;
     ret->order = byte_order();
     ret->addr = *listens;
+    memcpy(ret->host, host, DDP_TOKEN);
     strncat(ret->text, conf->job, sizeof ret->text - 1);
 }
 

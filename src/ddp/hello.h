@@ -14,7 +14,7 @@ enum ddp_hello_verdict {
 
 /* The HELLO of a rank that listens at *listens. */
 void ddp_hello_put(const struct ddp_conf *conf, const struct ddp_addr *listens,
-                   struct ddp_frame *ret);
+                   const uint8_t host[DDP_TOKEN], struct ddp_frame *ret);
 
 /* Compare a HELLO with rank 0's own `conf`; the reason goes to ret_why. */
 enum ddp_hello_verdict ddp_hello_check(const struct ddp_conf *conf,

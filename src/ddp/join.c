@@ -91,6 +91,9 @@ static enum outcome take_table(struct join *j, const struct ddp_frame *f)
 
     memcpy(b->token, f->token, sizeof b->token);
     b->next = f->addr;
+    if (f->shm_pid)
+        b->shm = ddp_shm_open((unsigned)b->conf->rank, (unsigned)b->conf->size,
+                              f->shm_pid, f->shm_fd, b->token);
     if (f->via_root) {
         b->next = j->at;
         b->next.port = f->addr.port;
@@ -180,7 +183,7 @@ static enum outcome try_address(struct join *j)
     if (rc != JOINED)
         return rc;
     (void)ddp_addr_local(j->b->ring_fd, &listens);
-    ddp_hello_put(j->b->conf, &listens, &f);
+    ddp_hello_put(j->b->conf, &listens, j->b->host, &f);
     (void)ddp_conn_put(j->root, &f);
     return listen_to_root(j);
 }

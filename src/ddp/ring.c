@@ -1,12 +1,10 @@
 /* ring: the course of one call, for comm.h; elements are flow.c's. */
+#include "ddp/blame.h"
 #include "ddp/call.h"
 #include "ddp/clock.h"
-#include "ddp/fault.h"
-#include "ddp/reduce.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,48 +21,10 @@ static bool needs(struct ddp_call *x, const struct ddp_side *s)
     return s == &x->prev ? !ddp_call_has_got(x) : !ddp_call_has_sent(x);
 }
 
-static const char *name_of(const struct ddp_call *x)
-{
-    return ddp_what_name(x->q->what);
-}
-
-/* End the call with an error of this rank's. */
-static int fail(struct ddp_call *x, int code, int peer, const char *why)
-{
-    struct ddp_frame f;
-
-    (void)ddp_fault(x->err, code, x->c->rank, peer, "%s (call %llu): %s",
-                    name_of(x), (unsigned long long)x->c->n_calls, why);
-    ddp_fault_put(x->err, &f);
-    ddp_links_end(&x->c->links, &f);
-    return code;
-}
-
-static int fail_aborted(struct ddp_call *x)
-{
-    return fail(x, DDP_EABORTED, x->c->rank, "aborted by ddp_abort");
-}
-
-static int fail_by_frame(struct ddp_call *x, const struct ddp_frame *f)
-{
-    ddp_links_end(&x->c->links, f);
-    return ddp_fault_take(x->err, x->c->rank, f);
-}
-
 static int fail_lost(struct ddp_call *x, const struct ddp_side *s)
 {
-    char why[160];
-    int error = s->conn->error;
-
-    if (s->ahead->said_bye)
-        (void)snprintf(why, sizeof why, "rank %d has left the job",
-                       s->conn->rank);
-    else
-        (void)snprintf(why, sizeof why, "rank %d died or failed: its "
-                       "connection %s%s", s->conn->rank,
-                       error ? "broke: " : "was closed",
-                       error ? strerror(error) : "");
-    return fail(x, DDP_EPEER, s->conn->rank, why);
+    return ddp_blame_lost(x->c, x->q, x->err, s->conn->rank,
+                          s->ahead->said_bye, s->conn->error);
 }
 
 /* The silent rank that this one waits for, as far as is known; -1: none. A
@@ -90,45 +50,17 @@ static int fail_late(struct ddp_call *x, uint64_t now)
     const struct ddp_side *s = peer == x->prev.conn->rank ? &x->prev
                                : peer == x->next.conn->rank ? &x->next
                                                             : NULL;
-    double sec = (double)x->c->timeout_ms / 1000;
-    char why[160];
 
-    if (peer < 0)
-        (void)snprintf(why, sizeof why, "timed out after %.1f s, though all "
-                       "ranks are there: too slow", sec);
-    else if (s && !s->has_call)
-        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d has "
-                       "not made this call", sec, peer);
-    else
-        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d is "
-                       "silent", sec, peer);
-    return fail(x, DDP_ETIMEDOUT, peer, why);
+    return ddp_blame_late(x->c, x->q, x->err, peer, !s || s->has_call);
 }
 
 /* Compare a neighbour's CALL with this rank's. */
 static int check_call(struct ddp_call *x, struct ddp_side *s,
                       const struct ddp_frame *f)
 {
-    const struct ddp_frame *m = &x->mine;
-    char why[256];
-
     s->has_call = true;
     x->n_moved++;
-    if (f->what == m->what && f->count == m->count && f->type == m->type &&
-        f->op == m->op && f->root == m->root && f->seq == m->seq)
-        return 0;
-    if (f->what != m->what || f->seq != m->seq)
-        (void)snprintf(why, sizeof why, "rank %d is in %s (call %llu)",
-                       s->conn->rank, ddp_what_name(f->what),
-                       (unsigned long long)f->seq);
-    else
-        (void)snprintf(why, sizeof why, "%llu x %s, %s, root %u on rank %d, "
-                       "but %llu x %s, %s, root %u on rank %d",
-                       (unsigned long long)m->count, ddp_type_name(m->type),
-                       ddp_op_name(m->op), (unsigned)m->root, x->c->rank,
-                       (unsigned long long)f->count, ddp_type_name(f->type),
-                       ddp_op_name(f->op), (unsigned)f->root, s->conn->rank);
-    return fail(x, DDP_EMISMATCH, s->conn->rank, why);
+    return ddp_blame_difference(x->c, x->q, x->err, s->conn->rank, &x->mine, f);
 }
 
 /* Tell both neighbours whom this rank waits for. */
@@ -147,7 +79,7 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
                       const struct ddp_frame *f)
 {
     if (f->kind == DDP_FAULT)
-        return fail_by_frame(x, f);
+        return ddp_blame_by_frame(x->c, f, x->err);
     if (f->kind == DDP_BYE) {
         s->ahead->said_bye = true;
         return 0;
@@ -160,8 +92,9 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
         return 0;
     }
     if (f->kind != DDP_PING)
-        return fail(x, DDP_EPEER, s->conn->rank, "a frame that has no place "
-                    "here came from a neighbour");
+        return ddp_blame(x->c, x->q, x->err, DDP_EPEER, s->conn->rank,
+                         "a frame that has no place here came from a "
+                         "neighbour");
     if (s->has_call && !s->ahead->has_call)
         s->waits_for = (int)f->peer; /* Else it is about another call. */
     return 0;
@@ -181,8 +114,8 @@ static int hear(struct ddp_call *x, struct ddp_side *s, uint64_t now)
             return rc;
     }
     if (got == DDP_GOT_BAD)
-        return fail(x, DDP_EPEER, s->conn->rank, "a neighbour sends what is "
-                    "no frame");
+        return ddp_blame(x->c, x->q, x->err, DDP_EPEER, s->conn->rank,
+                         "a neighbour sends what is no frame");
     if (got == DDP_GOT_EOF)
         s->is_gone = true;
     /* One that has finished this call may go; its elements are on the way. */
@@ -266,7 +199,7 @@ static int turn(struct ddp_call *x)
     int rc = 0;
 
     if (p[4].revents)
-        return fail_aborted(x);
+        return ddp_blame_aborted(x->c, x->q, x->err);
     if (p[2].revents)
         rc = hear(x, &x->prev, now);
     if (!rc && p[3].revents)
@@ -313,10 +246,7 @@ static void init(struct ddp_call *x, struct ddp_comm *c,
     x->c = c;
     x->q = q;
     x->err = err;
-    x->mine = (struct ddp_frame){
-        .kind = DDP_CALL, .what = q->what, .type = (uint32_t)q->type,
-        .op = (uint32_t)q->op, .root = q->root, .count = q->count,
-        .seq = c->n_calls};
+    ddp_call_frame(c, q, &x->mine);
     x->began = ddp_now();
     x->deadline = x->began + c->timeout_ms;
     x->tick_ms = tick_ms < TICK_MIN_MS ? TICK_MIN_MS
@@ -340,11 +270,11 @@ int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
     c->n_calls++;
     init(&x, c, q, err);
     if (atomic_load(&c->is_aborted))
-        return fail_aborted(&x);
+        return ddp_blame_aborted(c, q, err);
     if (x.schedule.has_slots && q->count > 0) {
         x.tmp = malloc(2 * q->count * q->width);
         if (!x.tmp)
-            return fail(&x, DDP_ENOMEM, -1, "out of memory");
+            return ddp_blame(c, q, err, DDP_ENOMEM, -1, "out of memory");
     }
     rc = begin(&x);
     while (!rc && !is_over(&x))

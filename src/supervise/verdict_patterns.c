@@ -81,6 +81,14 @@ static const struct verdict_pattern patterns[] = {
      "a collective operation timed out: some rank did not take part (it "
      "failed, hangs, or runs other code); look at the ranks' last lines",
      HINT_PLAIN},
+    {"timed out after", "is silent",
+     "the rank that this line names is stopped, hangs, or is cut off: look at "
+     "that one, not at the rank that noticed", HINT_PLAIN},
+    {"timed out after", "has not made this call",
+     "the rank that this line names came late or not at all: it is stopped, "
+     "hangs, or runs other code; look at that one", HINT_PLAIN},
+    {"died or failed: its connection", NULL,
+     "the rank that this line names ended first: look at that one", HINT_PLAIN},
     {"ncclRemoteError", NULL,
      "another rank's process or the network to it failed first: look there"
      NCCL_MORE, HINT_PLAIN},

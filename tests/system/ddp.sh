@@ -7,95 +7,23 @@ done
 check=$O/tests/ddp_check
 digits=$O/examples/digits
 export MASTER_ADDR=127.0.0.1 MASTER_PORT
-declare -a pids
-
-# rank R COMMAND...: start one rank of $n; its output goes to $T/out.R.
-rank()
-{
-    local r=$1
-    shift
-    RANK=$r WORLD_SIZE=$n LOCAL_RANK=$r LOCAL_WORLD_SIZE=$n "$@" \
-        >"$T/out.$r" 2>&1 </dev/null &
-    pids[r]=$!
-}
-
-# start N COMMAND...: all ranks, the last one first, on a fresh port.
-start()
-{
-    local r
-    n=$1
-    shift
-    MASTER_PORT=$(free_port)
-    pids=()
-    rm -f "$T"/out.*
-    for ((r = n - 1; r >= 0; r--)); do rank $r "$@"; done
-}
-
-# ended N SECONDS RANK...: the ranks' statuses, each wanted to be N, in time.
-ended()
-{
-    local want=$1 limit=$2 r rc
-    shift 2
-    for r; do
-        until_true "$limit" gone "${pids[r]}" || {
-            echo "rank $r still runs"
-            return 1
-        }
-        wait "${pids[r]}"
-        rc=$?
-        [ $rc -eq "$want" ] && continue
-        echo "rank $r: status $rc, wanted $want"
-        cat "$T/out.$r"
-        return 1
-    done
-}
-
-# said REGEX RANK...: each rank's output has a line that matches.
-said()
-{
-    local re=$1 r
-    shift
-    for r; do
-        grep -qE -- "$re" "$T/out.$r" && continue
-        echo "rank $r has not said: $re"
-        cat "$T/out.$r"
-        return 1
-    done
-}
-
+. "$top/tests/lib/ddp.sh"
 # --- results
 for n in 1 2 3 5; do
-    start $n "$check" sums
-    # shellcheck disable=SC2046
-    ok "$n ranks: all types, ops, calls and odd counts" \
-        ended 0 120 $(seq 0 $((n - 1)))
-    ok "$n ranks: each has compared its results" \
-        said "rank [0-9] of $n: [0-9]{4} results are right" \
-        $(seq 0 $((n - 1)))
+    for DDP_TRANSPORT in auto tcp; do
+        export DDP_TRANSPORT
+        start $n "$check" sums
+        # shellcheck disable=SC2046
+        ok "$n ranks, $DDP_TRANSPORT: all types, ops, calls and odd counts" \
+            ended 0 120 $(seq 0 $((n - 1)))
+        ok "$n ranks, $DDP_TRANSPORT: each has compared its results" \
+            said "rank [0-9] of $n: [0-9]{4} results are right" \
+            $(seq 0 $((n - 1)))
+    done
 done
+unset DDP_TRANSPORT
 
-# --- a rank dies, hangs, leaves, differs, aborts
-start 4 "$check" loop 1000000
-ok "4 ranks are in a loop of all_reduce" \
-    until_true 30 said "in the loop" 0 1 2 3
-kill -9 "${pids[2]}"
-ok "kill -9 of rank 2: the others fail, long before the deadline" \
-    ended 3 10 0 1 3
-ok "each names rank 2" \
-    said "code -6 peer 2 .*rank 2 died or failed" 0 1 3
-
-export DDP_TIMEOUT=1500ms
-start 5 "$check" loop 1000000
-ok "5 ranks are in a loop of all_reduce" \
-    until_true 30 said "in the loop" 0 1 2 3 4
-kill -STOP "${pids[3]}"
-ok "SIGSTOP of rank 3: the others fail at the deadline" ended 3 15 0 1 2 4
-ok "each names rank 3" \
-    said "code -5 peer 3 .*after 1.5 s: rank 3 (is silent|has not made)" 0 1 2 4
-kill -CONT "${pids[3]}"
-ok "rank 3 wakes up and learns it" ended 3 15 3
-unset DDP_TIMEOUT
-
+# --- a rank leaves, differs, aborts; ddp_fault.sh has the others
 start 3 "$check" leave
 ok "rank 2 leaves: it ends well" ended 0 10 2
 ok "the others fail" ended 3 10 0 1

@@ -91,6 +91,19 @@ static inline void *rank_main(void *arg)
     return NULL;
 }
 
+/* Set-up of a group of tests: what the ranks of its jobs talk over. */
+__attribute__((unused)) static int use_memory(void **state)
+{
+    (void)state;
+    return unsetenv("DDP_TRANSPORT");
+}
+
+__attribute__((unused)) static int use_tcp(void **state)
+{
+    (void)state;
+    return setenv("DDP_TRANSPORT", "tcp", 1);
+}
+
 /* Run n ranks, each of which calls `run`; none may find a thing wrong. */
 static inline void job_run(struct job *j, unsigned n,
                            void (*run)(struct rank *r), const void *arg)

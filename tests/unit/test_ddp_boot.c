@@ -516,6 +516,7 @@ static void test_slow_but_alive(void **state)
 static void fake_join(struct real r[3], struct ddp_conn *c)
 {
     const struct ddp_addr at = loopback(9);
+    const uint8_t host[DDP_TOKEN] = {0};
     struct ddp_conf conf = {.rank = 1, .size = 3, .job = "boot",
                             .attempt = DDP_NO_ATTEMPT};
     struct ddp_addr root;
@@ -533,7 +534,7 @@ static void fake_join(struct real r[3], struct ddp_conn *c)
         wait_for(fd, POLLOUT);
     }
     ddp_conn_open(c, fd, 0);
-    ddp_hello_put(&conf, &at, &f);
+    ddp_hello_put(&conf, &at, host, &f);
     fake_say(c, &f);
     fake_expect(c, DDP_WELCOME, &f);
 }

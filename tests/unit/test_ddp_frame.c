@@ -17,17 +17,18 @@ static const struct ddp_frame samples[] = {
     {.kind = DDP_HELLO, .rank = 3, .world = 4, .attempt = UINT32_MAX,
      .master_port = 29500, .order = 1,
      .addr = {.ip = {[10] = 0xff, 0xff, 10, 0, 0, 7}, .port = 40000},
-     .text = "job"},
+     .host = {5, [15] = 6}, .text = "job"},
     {.kind = DDP_WELCOME},
     {.kind = DDP_REFUSE, .code = 7, .retry = 1, .rank = 0, .peer = 2,
      .text = "why"},
     {.kind = DDP_WAITING, .n = 5, .peer = 1},
     {.kind = DDP_TABLE, .token = {1, 2, 3}, .via_root = 1,
+     .shm_pid = 7, .shm_fd = 8,
      .addr = {.ip = {0xfe, 0x80, [15] = 1}, .port = 1}},
     {.kind = DDP_RING, .token = {9, [15] = 8}, .rank = 1, .to = 2,
      .channel = 1},
-    {.kind = DDP_READY},
-    {.kind = DDP_GO},
+    {.kind = DDP_READY, .shm = 1},
+    {.kind = DDP_GO, .shm = 1},
     {.kind = DDP_FAULT, .code = 6, .rank = 1, .peer = UINT32_MAX, .text = ""},
     {.kind = DDP_CALL, .seq = UINT64_MAX - 1, .what = 1, .type = 7, .op = 4,
      .root = 0x01020304, .count = UINT64_C(1) << 40},
@@ -73,7 +74,8 @@ static void test_torn(void **state)
 
 static void test_bytes(void **state)
 {
-    static const uint8_t want[] = {'L', 'D', 'D', 'P', 1, 11, 0, 4,
+    static const uint8_t want[] = {'L', 'D', 'D', 'P', DDP_FRAME_VERSION,
+                                   11, 0, 4,
                                    0,   0,   1,   2};
     const struct ddp_frame f = {.kind = DDP_PING, .peer = 258};
     uint8_t buf[DDP_FRAME_MAX];
@@ -107,10 +109,10 @@ static void test_malformed(void **state)
     size_t len = ddp_frame_encode(&samples[0], buf);
 
     (void)state;
-    buf[4] = 2; /* Another version: said so, from the head on. */
+    buf[4] = DDP_FRAME_VERSION + 1; /* Said so, from the head on. */
     assert_int_equal(ddp_frame_decode(buf, DDP_FRAME_HEAD, &f, &version), -1);
-    assert_int_equal(version, 2);
-    buf[4] = 1;
+    assert_int_equal(version, DDP_FRAME_VERSION + 1);
+    buf[4] = DDP_FRAME_VERSION;
     buf[5] = 0; /* No kind. */
     assert_int_equal(ddp_frame_decode(buf, len, &f, &version), -1);
     buf[5] = 13;
@@ -226,13 +228,14 @@ static void test_hello(void **state)
          DDP_HELLO_CLAIMED, "not below WORLD_SIZE 4"},
     };
     const struct ddp_addr at = {.port = 1};
+    const uint8_t host[DDP_TOKEN] = {7};
 
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char why[DDP_FRAME_TEXT_MAX] = "";
         struct ddp_frame f;
 
-        ddp_hello_put(&cases[i].from, &at, &f);
+        ddp_hello_put(&cases[i].from, &at, host, &f);
         assert_int_equal(ddp_hello_check(&root, &f, why), cases[i].verdict);
         if (!strstr(why, cases[i].want))
             fail_msg("case %u: '%s'", i, why);
@@ -243,11 +246,12 @@ static void test_byte_order(void **state)
 {
     const struct ddp_conf conf = {.rank = 1, .size = 2};
     const struct ddp_addr at = {.port = 1};
+    const uint8_t host[DDP_TOKEN] = {7};
     char why[DDP_FRAME_TEXT_MAX];
     struct ddp_frame f;
 
     (void)state;
-    ddp_hello_put(&conf, &at, &f);
+    ddp_hello_put(&conf, &at, host, &f);
     f.order = !f.order;
     assert_int_equal(ddp_hello_check(&conf, &f, why), DDP_HELLO_FATAL);
     assert_non_null(strstr(why, "byte order"));

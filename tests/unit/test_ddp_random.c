@@ -246,5 +246,10 @@ int main(void)
         cmocka_unit_test(test_random_calls),
     };
 
-    return cmocka_run_group_tests_name("ddp_random", tests, NULL, NULL);
+    /* Over shared memory, then over TCP. */
+    int rc = cmocka_run_group_tests_name("ddp_random", tests, use_memory,
+                                         NULL);
+
+    return rc + cmocka_run_group_tests_name("ddp_random_tcp", tests, use_tcp,
+                                            NULL);
 }

@@ -374,5 +374,10 @@ int main(void)
         cmocka_unit_test(test_wrong_arguments),
     };
 
-    return cmocka_run_group_tests_name("ddp_reducer", tests, NULL, NULL);
+    /* Over shared memory, then over TCP. */
+    int rc = cmocka_run_group_tests_name("ddp_reducer", tests, use_memory,
+                                         NULL);
+
+    return rc + cmocka_run_group_tests_name("ddp_reducer_tcp", tests, use_tcp,
+                                            NULL);
 }

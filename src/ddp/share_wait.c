@@ -1,0 +1,205 @@
+/* share_wait: waits of share.h, and what may end them but what they are for:
+ * a failure that another rank told of, the end of a neighbour, ddp_abort, the
+ * deadline. */
+#include "ddp/blame.h"
+#include "ddp/clock.h"
+#include "ddp/share.h"
+
+#include <sched.h>
+
+#define LOOK_MAX_MS 25 /* Between two looks at what may have gone wrong. */
+#define SILENT_MIN_MS 100
+#define SILENT_MAX_MS 3000
+#define SILENT_OF_TIMEOUT 4
+
+static struct ddp_shm_counter *counter(const struct ddp_shm *s, unsigned r,
+                                       enum ddp_stage stage)
+{
+    struct ddp_shm_rank *rank = &s->ranks[r];
+
+    return stage == DDP_STAGED    ? &rank->staged
+           : stage == DDP_REDUCED ? &rank->reduced
+                                  : &rank->done;
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* The short way: it is there, or comes while this rank keeps awake. */
+static bool comes_soon(const struct ddp_shm *s,
+                       const struct ddp_shm_counter *c, uint32_t chunk)
+{
+    for (unsigned i = 0; i <= s->n_spins; i++) {
+        if (ddp_shm_is_at(c, chunk))
+            return true;
+        relax();
+    }
+    for (unsigned i = 0; i < s->n_yields; i++) {
+        (void)sched_yield();
+        if (ddp_shm_is_at(c, chunk))
+            return true;
+    }
+    return false;
+}
+
+/* Whether rank r has nothing more to do in this call. */
+static bool has_ended(const struct ddp_share *x, unsigned r)
+{
+    return ddp_shm_is_at(&x->s->ranks[r].done, x->last);
+}
+
+/* Take signs of life. */
+static void take_signs(struct ddp_share *x, uint64_t now)
+{
+    struct ddp_shm *s = x->s;
+
+    for (unsigned r = 0; r < s->n; r++) {
+        const struct ddp_shm_rank *k = &s->ranks[r];
+        uint32_t beat = atomic_load(&k->beat) + atomic_load(&k->staged.value) +
+                        atomic_load(&k->reduced.value) +
+                        atomic_load(&k->done.value);
+
+        if (x->is_listening && s->heard[r].beat == beat)
+            continue;
+        s->heard[r].beat = beat;
+        s->heard[r].when = now;
+    }
+    x->is_listening = true;
+}
+
+/* The rank that has been silent for the longest time, or -1. */
+static int find_silent(const struct ddp_share *x, uint64_t now)
+{
+    uint64_t oldest = now - x->silent_ms;
+    int ret = -1;
+
+    for (unsigned r = 0; r < x->s->n; r++) {
+        if (r == x->s->rank || has_ended(x, r) || x->s->heard[r].when > oldest)
+            continue;
+        oldest = x->s->heard[r].when;
+        ret = (int)r;
+    }
+    return ret;
+}
+
+/* A neighbour's control connection: what was said, and whether it ended. */
+static int hear(struct ddp_share *x, struct ddp_conn *conn,
+                struct ddp_ahead *ahead)
+{
+    struct ddp_frame f;
+    enum ddp_got got = DDP_GOT_NONE;
+
+    while (conn->fd >= 0 && (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
+        if (f.kind == DDP_FAULT)
+            return ddp_blame_by_frame(x->c, &f, x->err);
+        if (f.kind != DDP_BYE)
+            return ddp_blame(x->c, x->q, x->err, DDP_EPEER, conn->rank,
+                             "a frame that has no place here came from a "
+                             "neighbour");
+        ahead->said_bye = true;
+    }
+    if (got == DDP_GOT_NONE || has_ended(x, (unsigned)conn->rank))
+        return 0;
+    /* It may have told why, or left in order, after the look before. */
+    if (ddp_shm_failed(x->s, &f))
+        return ddp_blame_by_frame(x->c, &f, x->err);
+    return ddp_blame_lost(x->c, x->q, x->err, conn->rank, ahead->said_bye,
+                          conn->error);
+}
+
+static int find_left(struct ddp_share *x)
+{
+    struct ddp_frame f;
+
+    for (unsigned r = 0; r < x->s->n; r++) {
+        if (!atomic_load(&x->s->ranks[r].has_left) || has_ended(x, r))
+            continue;
+        if (ddp_shm_failed(x->s, &f))
+            return ddp_blame_by_frame(x->c, &f, x->err);
+        return ddp_blame_lost(x->c, x->q, x->err, (int)r, true, 0);
+    }
+    return 0;
+}
+
+/* It takes longer: is all well? */
+static int look(struct ddp_share *x, uint64_t now)
+{
+    struct ddp_comm *c = x->c;
+    struct ddp_frame f;
+    int rc;
+
+    (void)atomic_fetch_add(&x->s->ranks[x->s->rank].beat, 1);
+    if (ddp_shm_failed(x->s, &f))
+        return ddp_blame_by_frame(c, &f, x->err);
+    if (atomic_load(&c->is_aborted))
+        return ddp_blame_aborted(c, x->q, x->err);
+    take_signs(x, now);
+    rc = hear(x, &c->links.prev, &c->prev_ahead);
+    if (!rc)
+        rc = hear(x, &c->links.next, &c->next_ahead);
+    if (!rc)
+        rc = find_left(x);
+    if (!rc && now >= x->deadline) {
+        int peer = find_silent(x, now);
+
+        rc = ddp_blame_late(c, x->q, x->err, peer,
+                            peer >= 0 && ddp_shm_is_at(
+                                &x->s->ranks[peer].staged, x->first));
+    }
+    return rc;
+}
+
+static void start_clock(struct ddp_share *x, uint64_t now)
+{
+    uint64_t silent = x->c->timeout_ms / SILENT_OF_TIMEOUT;
+
+    x->deadline = now + x->c->timeout_ms;
+    if (silent < SILENT_MIN_MS)
+        silent = x->c->timeout_ms / 2 < SILENT_MIN_MS ? x->c->timeout_ms / 2
+                                                      : SILENT_MIN_MS;
+    x->silent_ms = silent > SILENT_MAX_MS ? SILENT_MAX_MS : silent;
+}
+
+int ddp_share_wait(struct ddp_share *x, unsigned r, enum ddp_stage stage,
+                   uint32_t chunk)
+{
+    struct ddp_shm_counter *c = counter(x->s, r, stage);
+    unsigned ms = 1;
+
+    if (comes_soon(x->s, c, chunk))
+        return 0;
+    for (;;) {
+        uint64_t now = ddp_now();
+        int rc;
+
+        if (x->deadline == 0)
+            start_clock(x, now);
+        ddp_shm_sleep(c, chunk, (unsigned)ddp_until(now, x->deadline,
+                                                    (int)ms));
+        if (ddp_shm_is_at(c, chunk))
+            return 0;
+        rc = look(x, ddp_now());
+        if (rc)
+            return rc;
+        ms = ms * 2 > LOOK_MAX_MS ? LOOK_MAX_MS : ms * 2;
+    }
+}
+
+int ddp_share_wait_all(struct ddp_share *x, enum ddp_stage stage,
+                       uint32_t chunk)
+{
+    for (unsigned i = 1; i < x->s->n; i++) {
+        /* From the next rank on, so that not all look at the same one. */
+        int rc = ddp_share_wait(x, (x->s->rank + i) % x->s->n, stage, chunk);
+
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

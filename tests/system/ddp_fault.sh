@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# libddp where a rank dies or hangs, and where memory cannot be shared.
+. "$(dirname "$0")/../lib/tap.sh"
+for v in $(compgen -e); do
+    case $v in DDP_* | TORCHELASTIC_* | OMPI_* | SLURM_*) unset "$v" ;; esac
+done
+check=$O/tests/ddp_check
+export MASTER_ADDR=127.0.0.1 MASTER_PORT
+. "$top/tests/lib/ddp.sh"
+
+# maps N RANK...: each rank's memory has N mappings of the shared file.
+maps()
+{
+    local want=$1 r
+    shift
+    for r; do
+        [ "$(grep -c /memfd:ddp "/proc/${pids[r]}/maps")" = "$want" ] || return 1
+    done
+}
+
+for DDP_TRANSPORT in auto tcp; do
+    export DDP_TRANSPORT
+    start 4 "$check" loop 1000000
+    ok "$DDP_TRANSPORT: 4 ranks are in a loop of all_reduce" \
+        until_true 30 said "in the loop" 0 1 2 3
+    ok "$DDP_TRANSPORT: and share memory, or do not" \
+        maps $([ $DDP_TRANSPORT = auto ] && echo 1 || echo 0) 0 1 2 3
+    kill -9 "${pids[2]}"
+    ok "$DDP_TRANSPORT: kill -9 of rank 2: the others fail, long before the \
+deadline" ended 3 10 0 1 3
+    ok "$DDP_TRANSPORT: each names rank 2" \
+        said "code -6 peer 2 .*rank 2 died or failed" 0 1 3
+
+    export DDP_TIMEOUT=1500ms
+    start 5 "$check" loop 1000000
+    ok "$DDP_TRANSPORT: 5 ranks are in a loop of all_reduce" \
+        until_true 30 said "in the loop" 0 1 2 3 4
+    kill -STOP "${pids[3]}"
+    ok "$DDP_TRANSPORT: SIGSTOP of rank 3: the others fail at the deadline" \
+        ended 3 15 0 1 2 4
+    ok "$DDP_TRANSPORT: each names rank 3" said \
+        "code -5 peer 3 .*after 1.5 s: rank 3 (is silent|has not made)" 0 1 2 4
+    kill -CONT "${pids[3]}"
+    ok "$DDP_TRANSPORT: rank 3 wakes up and learns it" ended 3 15 3
+    unset DDP_TIMEOUT
+done
+unset DDP_TRANSPORT
+
+# A limit of file size, on one rank: the memory cannot be made.
+limited()
+{
+    ulimit -f 64
+    exec "$@"
+}
+start 3 "$check" loop 1000
+ok "3 ranks share memory" until_true 30 maps 1 0 1 2
+kill -9 "${pids[@]}"
+wait 2>/dev/null
+n=3 MASTER_PORT=$(free_port)
+rank 1 "$check" sums
+rank 2 "$check" sums
+rank 0 limited "$check" sums
+ok "where rank 0 cannot make the memory, TCP does" ended 0 120 0 1 2
+ok "with right results" said "[0-9]{4} results are right" 0 1 2
+n=3 MASTER_PORT=$(free_port)
+rank 1 "$check" loop 1000
+rank 0 "$check" loop 1000
+DDP_TRANSPORT=tcp rank 2 "$check" loop 1000
+ok "where one rank wants TCP" until_true 30 said "in the loop" 0 1 2
+ok "all use it" maps 0 0 1 2
+kill -9 "${pids[@]}"
+wait 2>/dev/null
+
+# --- under agent: whom does the verdict name?
+# worker RANK: its process, by its environment.
+worker()
+{
+    local p
+    for p in $(pgrep -f "$check loop 100000"); do
+        tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null | awk -v r="$1" -v job=$job '
+            $0 == "RANK=" r || $0 == "TORCHELASTIC_RUN_ID=" job { n++ }
+            END { exit n != 2 }' && echo "$p" && return 0
+    done
+    return 1
+}
+# agent_loop NAME: four ranks under agent, until all are in the loop.
+agent_loop()
+{
+    job=$1-$$
+    "$O/agent" --nproc 4 --max-restarts 0 --grace 2s --job-id "$job" \
+        --master-port "$(free_port)" -- \
+        sh -c "exec '$check' loop 100000 >&2" >"$T/agent" 2>&1 </dev/null &
+    agent=$!
+    until_true 30 eval '[ "$(grep -c "in the loop" "$T/agent")" = 4 ]'
+}
+ok "4 ranks under agent" agent_loop kill
+kill -9 "$(worker 2)"
+ok "kill -9 of rank 2: agent ends" until_true 20 gone $agent
+wait $agent
+is "with its code" $? 137
+ok "and names rank 2" grep -qE "^agent.*: rank 2 .*SIGKILL" "$T/agent"
+
+export DDP_TIMEOUT=1500ms
+ok "4 ranks under agent, again" agent_loop stop
+stopped=$(worker 1)
+kill -STOP "$stopped"
+ok "SIGSTOP of rank 1: agent ends" until_true 30 gone $agent
+wait $agent
+is "with the code of a rank that noticed" $? 3
+ok "the verdict's last lines name rank 1" \
+    grep -qE "after 1.5 s: rank 1 (is silent|has not made)" "$T/agent"
+ok "and a hint says so" grep -qE "rank that this line names" "$T/agent"
+ok "the stopped rank is gone, too" until_true 10 gone "$stopped"
