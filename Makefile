@@ -325,6 +325,7 @@ ci:
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
     bench-barrier bench-ddp build-sim \
     bench bench-built bench-deps bench-barrier build-sim \
+    bench-barrier bench-dataset bench-logs soak-logs build-sim \
     demo soak deps ci
 
 # --- install -------------------------------------------------------------

@@ -159,6 +159,15 @@ static bool wait_ready(struct log_files *f)
     return ready;
 }
 
+static void files_free(struct log_files *f)
+{
+    if (f) {
+        free(f->files);
+        free(f->dir);
+    }
+    free(f);
+}
+
 int log_files_new(struct log_files **ret, const struct log_files_config *c,
                   struct err *e)
 {
@@ -170,9 +179,11 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
         f->files = calloc(c->n_files, sizeof *f->files);
         f->dir = strdup(c->dir);
     }
-    if (!f || !f->files || !f->dir)
+    if (!f || !f->files || !f->dir) {
+        files_free(f);
         return err_set(e, ERR_AGENT, "no memory for %u log files",
                        c->n_files);
+    }
     for (unsigned i = 0; i < c->n_files; i++)
         f->files[i].fd = -1;
     f->n_files = c->n_files;
@@ -185,16 +196,22 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
     (void)pthread_attr_init(&small);
     (void)pthread_attr_setstacksize(&small, 64 * 1024);
     r = pthread_create(&f->thread, &small, files_thread, f);
-    if (r != 0)
+    if (r != 0) {
+        files_free(f);
         return err_set(e, ERR_RESOURCE, "--log-dir: no thread: %s (limits: "
                        "ulimit -u, the cgroup's pids.max)", strerror(r));
-    if (!wait_ready(f))
+    }
+    if (!wait_ready(f)) /* The thread has it still. */
         return err_set(e, ERR_RESOURCE, "--log-dir %s: no answer in %d s; is "
                        "its file system reachable?", c->dir,
                        LOG_FILES_OPEN_MS / 1000);
-    if (f->open_errno != 0)
+    if (f->open_errno != 0) {
+        r = f->open_errno;
+        (void)pthread_join(f->thread, NULL);
+        files_free(f);
         return err_set(e, ERR_RESOURCE, "--log-dir %s: %s", c->dir,
-                       strerror(f->open_errno));
+                       strerror(r));
+    }
     *ret = f;
     return 0;
 }
