@@ -117,8 +117,11 @@ run --nproc 4 -- sh -c '[ $RANK = 2 ] && exit 3; exec sleep 100' \
     --max-restarts 0
 m=$(mark restart)
 run --nproc 2 --max-restarts 1 --grace 1s "${fast[@]}" -- sh -c "
-    pgrep -f '^sh -c while.*$m' >/dev/null && echo 'OLD ONE LIVES'
-    setsid sh -c 'while :; do sleep 1; done' $m & sleep .2; exit 5"
+    n=\$TORCHELASTIC_RESTART_COUNT
+    [ \$n = 0 ] || ! pgrep -f '^sh -c while.*$m-0' >/dev/null ||
+        echo 'OLD ONE LIVES'
+    setsid sh -c 'while :; do sleep 1; done' $m-\$n & sleep .2; exit 5"
+has "a second round runs" "$T/err" 'round 1 starts'
 hasnt "nothing of the old round lives in the new one" "$T/out" 'OLD ONE'
 
 # An exec session's left-overs are reaped, never killed.
