@@ -69,12 +69,15 @@ static int write_file(const char *path, const char *text, size_t len)
 }
 
 static void write_report(const struct options *o, const struct verdict *v,
-                         const char *host)
+                         const char *host, const struct log_stats *output,
+                         unsigned n)
 {
     struct report r = {.verdict = v,
                        .job_id = o->job_id ? o->job_id : "",
                        .host = host,
-                       .agent_version = AGENT_VERSION};
+                       .agent_version = AGENT_VERSION,
+                       .output = output,
+                       .n_output = n};
     autofree char *buf = malloc(REPORT_MAX);
     struct timespec now;
     struct text t;
@@ -103,11 +106,12 @@ static void log_verdict(const struct options *o, const struct verdict *v)
 }
 
 void last_words_write(const struct options *o, const struct verdict *v,
-                      const char *host)
+                      const char *host, const struct log_stats *output,
+                      unsigned n)
 {
     log_verdict(o, v);
     if (o->report)
-        write_report(o, v, host);
+        write_report(o, v, host, output, n);
 }
 
 int last_words_early(const struct options *o, const struct err *e)
@@ -129,7 +133,7 @@ int last_words_early(const struct options *o, const struct err *e)
         if (o->termination_log || getpid() == 1)
             log_verdict(o, &v);
         if (o->report)
-            write_report(o, &v, host);
+            write_report(o, &v, host, NULL, 0);
     }
     return verdict_code(&v);
 }

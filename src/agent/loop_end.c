@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -43,8 +44,31 @@ static void say_stuck(const struct loop *l)
               wchan[0] ? ", it waits in " : "", wchan);
 }
 
+/* For the report: what became of each worker's output. */
+static struct log_stats *take_output(const struct loop *l, unsigned *ret_n)
+{
+    unsigned n = l->plan->o->report && l->workers ? l->plan->nproc : 0;
+    struct log_stats *all = n ? calloc(n, sizeof *all) : NULL;
+
+    *ret_n = all ? n : 0;
+    for (unsigned i = 0; i < *ret_n; i++) {
+        struct log_stats err;
+
+        loop_log_stats(l, i, false, &all[i]);
+        loop_log_stats(l, i, true, &err);
+        all[i].bytes += err.bytes;
+        all[i].lines += err.lines;
+        all[i].dropped_bytes += err.dropped_bytes;
+        all[i].dropped_lines += err.dropped_lines;
+        all[i].file_dropped += err.file_dropped;
+    }
+    return all;
+}
+
 int loop_end(struct loop *l)
 {
+    struct log_stats *output;
+    unsigned n_output;
     char text[VERDICT_MAX];
     struct verdict v;
     struct text t;
@@ -65,7 +89,9 @@ int loop_end(struct loop *l)
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
-    last_words_write(l->plan->o, &v, l->plan->host);
+    output = take_output(l, &n_output);
+    last_words_write(l->plan->o, &v, l->plan->host, output, n_output);
+    free(output);
     loop_logs_end(l, say_verdict, text);
     return verdict_code(&v);
 }

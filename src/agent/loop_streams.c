@@ -99,6 +99,7 @@ static void drop_lines(struct stream *s, bool at_end)
 {
     uint64_t n = relay_drop(&s->relay, at_end, &s->stats.dropped_bytes);
 
+    s->stats.lines += n;
     s->stats.dropped_lines += n;
     s->loop->n_dropped += n;
 }

@@ -6,7 +6,7 @@
 
 struct log_stats {
     uint64_t bytes; /* Read from the worker. */
-    uint64_t lines; /* Of these, also those that --log-ranks hides. */
+    uint64_t lines; /* Of these, also those that were hidden or dropped. */
     /* Not shown since nobody read agent's output (--log-overflow drop), or
      * since the end came first. */
     uint64_t dropped_lines, dropped_bytes;

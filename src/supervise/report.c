@@ -106,6 +106,24 @@ static void add_summary(struct jsonw *j, const struct verdict *v)
     jsonw_string_n(j, "summary", buf, strcspn(buf, "\n"));
 }
 
+static void add_output(struct jsonw *j, const struct report *r)
+{
+    jsonw_open(j, "output", '[');
+    for (unsigned i = 0; i < r->n_output; i++) {
+        const struct log_stats *s = &r->output[i];
+
+        jsonw_open(j, NULL, '{');
+        jsonw_int(j, "local_rank", i);
+        jsonw_int(j, "bytes", (int64_t)s->bytes);
+        jsonw_int(j, "lines", (int64_t)s->lines);
+        jsonw_int(j, "dropped_bytes", (int64_t)s->dropped_bytes);
+        jsonw_int(j, "dropped_lines", (int64_t)s->dropped_lines);
+        jsonw_int(j, "file_dropped_bytes", (int64_t)s->file_dropped);
+        jsonw_close(j, '}');
+    }
+    jsonw_close(j, ']');
+}
+
 void report_write(struct text *t, const struct report *r)
 {
     const struct verdict *v = r->verdict;
@@ -131,6 +149,7 @@ void report_write(struct text *t, const struct report *r)
     jsonw_int(&j, "orphans_reaped", v->n_reaped);
     jsonw_seconds(&j, "ended_unix_s", r->end_unix_ms);
     jsonw_seconds(&j, "duration_s", v->job_ms);
+    add_output(&j, r);
     add_cause(&j, v);
     jsonw_close(&j, '}');
     text_add(t, "\n");

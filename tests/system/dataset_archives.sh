@@ -224,6 +224,18 @@ hostile "zip with bzip2" "$no" \
     'z = zipfile.ZipFile("a.zip", "w", zipfile.ZIP_BZIP2)
 z.writestr("a", b"x" * 99); z.close()'
 
+# The formats of zstd 0.5 to 0.7 are not read, and do no harm.
+rm -rf "$src" "$stage" && mkdir -p "$src"
+for v in 25 26 27; do
+    printf '%b%0100d' "\\x$v\\xb5\\x2f\\xfd" 0 >"$src/old.tar.zst"
+    printf '{"manifest": 1, "name": "x", "files": [{"path": "old.tar.zst",
+        "size": 104, "sha256": "%s", "unpack": "tar.zst"}]}' \
+        "$(sha256sum <"$src/old.tar.zst" | cut -d' ' -f1)" >"$m"
+    stage
+    is "zstd 0.${v#2}: 65" "$rc" 65
+    has "... and why" "$T/err" "old.tar.zst' cannot be unpacked: "
+done
+
 # Two archives may share folders, but no file.
 rm -rf "$src" "$stage" && mkdir -p "$src/a" && cd "$src" || exit 1
 echo 1 >a/1 && tar -cf 1.tar a && rm a/1 && echo 2 >a/2 && tar -cf 2.tar a

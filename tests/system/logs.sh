@@ -211,7 +211,7 @@ has "P57 agent's lines come through a full queue" "$T/late" \
 # drop: workers never wait; what is missing is counted.
 mkfifo "$T/slow"
 exec 8<>"$T/slow"
-"$agent" --log-overflow drop --grace 2s -- bash -c \
+"$agent" --log-overflow drop --grace 2s --report "$T/report" -- bash -c \
     "$flood | head -n 100000" >"$T/slow" 2>"$T/err" </dev/null &
 pid=$!
 ok "P57 drop: it is said at once" until_true 30 grep -q 'dropped so far' "$T/err"
@@ -224,6 +224,10 @@ wait $reader
 dropped=$(sed -nE 's/.* ([0-9]+) lines .* dropped: .*/\1/p' "$T/err" | tail -n1)
 is "P57 drop: what is shown and what is missing is all" \
     "$(($(wc -l <"$T/shown") + ${dropped:-0}))" 100000
+is "P57 drop: and the report has it" "$(python3 -c 'import json, sys
+o = json.load(open(sys.argv[1]))["output"][0]
+print(o["bytes"], o["lines"], o["dropped_lines"])' "$T/report")" \
+    "10100000 100000 $dropped"
 is "P57 drop: and no line is torn" \
     "$(grep -cvE '^\[rank0\] 0{99}7$' "$T/shown")" 0
 

@@ -34,8 +34,13 @@ static struct verdict failed(void)
 static json_t *written(const struct verdict *v)
 {
     static char buf[REPORT_MAX];
+    static const struct log_stats output[2] = {
+        {.bytes = 70, .lines = 9},
+        {.bytes = 10000000000, .lines = 5, .dropped_lines = 3,
+         .dropped_bytes = 33, .file_dropped = 8}};
     struct report r = {.verdict = v, .job_id = "j", .host = "h",
-                       .agent_version = "1", .end_unix_ms = 1700000000123};
+                       .agent_version = "1", .end_unix_ms = 1700000000123,
+                       .output = output, .n_output = 2};
     struct text t;
     json_error_t e;
     json_t *j;
@@ -47,6 +52,28 @@ static json_t *written(const struct verdict *v)
     if (!j)
         fail_msg("%s at %d: %s", e.text, e.position, buf);
     return j;
+}
+
+static int64_t number(const json_t *j, const char *key)
+{
+    return json_integer_value(json_object_get(j, key));
+}
+
+static void test_output(void **state)
+{
+    struct verdict v = {.exit_code = 0};
+    json_t *j = written(&v), *all = json_object_get(j, "output");
+    const json_t *one = json_array_get(all, 1);
+
+    (void)state;
+    assert_int_equal(json_array_size(all), 2);
+    assert_int_equal(number(json_array_get(all, 0), "lines"), 9);
+    assert_int_equal(number(one, "local_rank"), 1);
+    assert_true(number(one, "bytes") == 10000000000);
+    assert_int_equal(number(one, "dropped_lines"), 3);
+    assert_int_equal(number(one, "dropped_bytes"), 33);
+    assert_int_equal(number(one, "file_dropped_bytes"), 8);
+    json_decref(j);
 }
 
 static const char *word(const json_t *j, const char *key)
@@ -165,6 +192,7 @@ static void test_pieces_of_a_long_string(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_output),
         cmocka_unit_test(test_a_worker),
         cmocka_unit_test(test_other_ends),
         cmocka_unit_test(test_the_longest),
