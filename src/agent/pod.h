@@ -25,6 +25,7 @@
 
 #define POD_RETRY_MIN_MS 100  /* Between attempts to reach pod 0. */
 #define POD_RETRY_MAX_MS 1000
+#define POD_STALE_MS 500      /* For what came while all stood still. */
 #define POD_PING_MS 7000      /* After that without anything to answer. */
 #define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
 #define POD_FLUSH_MS 5000     /* For the last frames to leave. */
@@ -142,6 +143,7 @@ struct pod {
     uint8_t zero_end;          /* and how that ended: enum wire_end. */
     bool zero_dropped; /* It has said that it takes this pod for lost. */
     uint64_t heard_ms; /* When pod 0 was last heard. */
+    uint64_t stale_ms; /* Until when frames may be old, after silence; or 0. */
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
     char link_error[WIRE_TEXT_MAX];

@@ -196,7 +196,8 @@ void pod_link_up(struct pod *p, uint64_t now_ms)
 static void note_end(struct pod *p, uint64_t now_ms)
 {
     uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
-    bool silent = now_ms - since >= BARRIER_SILENCE_MS || p->zero_dropped;
+    bool silent = now_ms - since >= BARRIER_SILENCE_MS ||
+                  p->zero_dropped || p->stale_ms;
 
     if (!p->was_admitted || p->zero_end == WIRE_END_SILENT)
         return;
@@ -213,6 +214,7 @@ void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
     if (p->state == POD_GONE || p->link == LINK_DOWN)
         return;
     note_end(p, now_ms);
+    p->stale_ms = 0;
     if (p->link == LINK_ADMITTED)
         p->retry_step_ms = POD_RETRY_MIN_MS;
     p->link = LINK_DOWN;
@@ -294,12 +296,23 @@ static void on_refuse(struct pod *p, uint64_t now_ms,
     pod_end(p, now_ms, m->code, &f);
 }
 
+/* Nothing was heard for so long that pod 0 may have taken this pod for lost:
+ * what comes now, of a network or machine that stood still, may be old. An end
+ * counts, but no start; and then the pod connects anew. */
+static void note_stale(struct pod *p, uint64_t now_ms)
+{
+    if (!p->bar && p->link == LINK_ADMITTED && !p->stale_ms &&
+        now_ms - p->heard_ms >= BARRIER_SILENCE_MS)
+        p->stale_ms = now_ms + POD_STALE_MS;
+}
+
 void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     static const struct wire_msg pong = {.kind = WIRE_PING};
 
     if (!pod_auth_trusts(p, now_ms, m))
         return;
+    note_stale(p, now_ms);
     p->heard_ms = now_ms;
     switch (m->kind) {
     case WIRE_WELCOME:
@@ -314,7 +327,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
             pod_say(p, LOG_INFO, "waiting: %s", m->text);
         break;
     case WIRE_START:
-        if (p->state == POD_WAITING)
+        if (p->state == POD_WAITING && !p->stale_ms)
             pod_begin_round(p, now_ms, m);
         break;
     case WIRE_MESH:

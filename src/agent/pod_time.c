@@ -70,9 +70,11 @@ static void lease_is_over(struct pod *p, uint64_t now_ms)
 void pod_drop_silent(struct pod *p, uint64_t now_ms)
 {
     uint64_t since = p->link == LINK_UP ? p->up_ms : p->heard_ms;
+    bool stale = p->stale_ms && now_ms >= p->stale_ms;
 
-    if (p->bar || p->runs || now_ms - since < BARRIER_SILENCE_MS ||
-        (p->link != LINK_ADMITTED && p->link != LINK_UP))
+    if (p->bar || p->runs || (p->link != LINK_ADMITTED && p->link != LINK_UP))
+        return;
+    if (now_ms - since < BARRIER_SILENCE_MS && !stale)
         return;
     p->out.link_close(p->out.ctx, true);
     pod_link_down(p, now_ms, "silent");
@@ -151,6 +153,8 @@ uint64_t pod_deadline(const struct pod *p)
         earliest(&at, p->leave_ms + POD_FLUSH_MS);
     if (p->link == LINK_ADMITTED) {
         earliest(&at, p->ping_ms);
+        if (p->stale_ms && !p->runs)
+            earliest(&at, p->stale_ms);
         if (!may_keep_silent(p))
             earliest(&at, p->heard_ms + BARRIER_SILENCE_MS);
         return at;

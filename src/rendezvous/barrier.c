@@ -156,6 +156,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     struct wire_msg first;
     struct bar_peer *p;
 
+    bar_woken(b, now_ms);
     if (!b->conns[conn].open_ms || b->phase == BAR_OVER)
         return;
     if (rank == NOBODY) {
@@ -212,6 +213,7 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
 void barrier_open(struct barrier *b, uint64_t now_ms, uint32_t conn,
                   const char *addr)
 {
+    bar_woken(b, now_ms);
     b->conns[conn].rank = b->conns[conn].challenges = NOBODY;
     b->conns[conn].open_ms = now_ms ? now_ms : 1;
     (void)text_copy(b->conns[conn].addr, BARRIER_ADDR_MAX, addr);
@@ -223,6 +225,7 @@ void barrier_closed(struct barrier *b, uint64_t now_ms, uint32_t conn)
     uint32_t rank = b->conns[conn].rank;
     struct bar_peer *p;
 
+    bar_woken(b, now_ms);
     bar_door_leave(b, conn);
     if (rank == NOBODY)
         return;

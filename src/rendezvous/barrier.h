@@ -29,6 +29,7 @@
 
 #define BARRIER_PING_MS 6000       /* Heartbeat; pods answer it. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
+#define BARRIER_STILL_MS 1000      /* Woken later than this: it stood still. */
 #define BARRIER_LATE_MS 2000       /* For frames on their way, beyond that. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
 #define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */

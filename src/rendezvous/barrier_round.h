@@ -14,6 +14,9 @@ void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to);
 void bar_send(const struct barrier *b, const struct bar_peer *p,
               const struct wire_msg *m);
 
+/* To be called first at each event: time in which pod 0 stood still does not
+ * count where it waits for something to be over elsewhere. */
+void bar_woken(struct barrier *b, uint64_t now_ms);
 /* The rank that a HELLO is about; UINT32_MAX: none is left. It may take the
  * rank from a pod that has it by arrival, and whose connection is reset. */
 uint32_t bar_rank_of(struct barrier *b, uint64_t now_ms,

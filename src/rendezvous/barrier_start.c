@@ -37,6 +37,27 @@ uint64_t bar_lease_ms(const struct barrier *b)
     return BARRIER_SILENCE_MS + b->cfg.grace_ms + BARRIER_LATE_MS;
 }
 
+void bar_woken(struct barrier *b, uint64_t now_ms)
+{
+    uint64_t late;
+
+    if (now_ms < b->wake_ms + BARRIER_STILL_MS || b->phase == BAR_OVER)
+        return;
+    /* Its machine was suspended, or its clock was set forward. Elsewhere
+     * perhaps no time has passed; and what the pods have said meanwhile is
+     * still to be read. */
+    late = now_ms - b->wake_ms;
+    if (b->not_before_ms > b->wake_ms)
+        b->not_before_ms += late;
+    b->begin_ms += late;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
+        if (b->peers[i].down_ms)
+            b->peers[i].down_ms += late;
+        b->peers[i].challenge_ms += late;
+    }
+    b->wake_ms = now_ms;
+}
+
 void bar_fence(struct barrier *b, uint64_t now_ms)
 {
     if (now_ms + bar_lease_ms(b) > b->not_before_ms)

@@ -139,6 +139,7 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
 {
     bool ping_due = now_ms >= b->ping_ms;
 
+    bar_woken(b, now_ms);
     if (ping_due)
         b->ping_ms = now_ms + BARRIER_PING_MS;
     b->wake_ms = b->ping_ms;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Clients of --http, for tests/system/status.sh.
+"""Clients of --http, for tests/system/http.sh.
 
   ask.py get HOST PORT PATH [METHOD]   "<status> <body>"; "-" with no answer
   ask.py raw HOST PORT TEXT            sends TEXT (\\r, \\n, xN repeats); same

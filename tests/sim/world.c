@@ -144,6 +144,7 @@ static const struct sim_pod *seen_by(const struct world *w,
     case EV_CUT:
     case EV_PART:
     case EV_FREEZE:
+    case EV_JUMP:
     case EV_CLAIM:
     case EV_STRANGER:
         break;
@@ -174,6 +175,7 @@ static void happen(struct world *w, const struct event *e)
     case EV_CUT:
     case EV_PART:
     case EV_FREEZE:
+    case EV_JUMP:
     case EV_CLAIM:
         world_fault_event(w, e);
         break;
@@ -316,6 +318,7 @@ static bool step(struct world *w)
         free(e);
     }
     world_check_step(w);
+    world_tempt(w);
     bury(w);
     return !w->fault[0];
 }

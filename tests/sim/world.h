@@ -51,7 +51,13 @@
     X(SAME, "same failures ended a job", false)                                \
     X(SMALLER, "groups smaller than all", false)                               \
     X(BIGGER, "groups that grew", false)                                       \
-    X(AUTO, "ranks by arrival", false)
+    X(AUTO, "ranks by arrival", false)                                         \
+    X(JUMP, "clocks set forward", true)                                        \
+    X(SUSPEND, "machines suspended", true)                                     \
+    X(OLD, "frames of an old connection", false)                               \
+    X(REUSED, "numbers of connections used again", false)                      \
+    X(NEW_ZERO, "pods 0 replaced while partitioned", true)                     \
+    X(FENCED, "new pods 0 that waited for an old one", false)
 
 enum fault {
 #define X(name, words, explains) FAULT_##name,
@@ -76,8 +82,10 @@ enum what {
     EV_TERM,
     EV_CUT,  /* A connection is reset. */
     EV_PART, /* Cut off for e->ms; e->code: WAY_*. */
-    EV_FREEZE,
-    EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off. */
+    EV_FREEZE, /* e->code: and its workers. */
+    EV_JUMP,   /* A clock is set forward by e->ms. */
+    EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off, and
+                 is pod 0, perhaps. */
     EV_MESHED,   /* A pod's mesh test is over. */
     EV_STRANGER, /* Somebody without the token connects to pod 0. */
 };
@@ -102,6 +110,7 @@ struct sim_worker {
     bool alive, ignores_term, outlives_kill, killed, ok;
     uint64_t life;
     uint32_t round, node_rank;
+    uint64_t zero_life; /* Of whom it was started. */
     uint64_t start_ms;
     bool stopped; /* By its agent, or it will be. */
 };
@@ -126,12 +135,18 @@ struct sim_pod {
     uint64_t out_until, in_until; /* Cut off. */
     bool drops;
     uint64_t frozen_until;
+    uint64_t thaw_ms; /* When it goes on with its workers, last. */
+    bool replaced;   /* Pod 0: there is another one. */
     uint64_t cut_ms; /* When its connection was last cut. */
     bool mesh_open;
     uint64_t mesh_nonce; /* Of its last mesh test. */
     unsigned n_mesh;     /* How many it had in this life. */
     bool has_rank;       /* It was in a round in this life, */
     uint32_t last_rank, last_round;  /* with this rank. */
+    uint64_t last_zero, first_zero; /* By whom the last round was started, and
+                                       the first one in this life. */
+    uint32_t first_round;
+    uint64_t again_zero; /* That has admitted it more than once. */
     bool missed;         /* It did not hear the end. */
     struct sim_worker workers[WORLD_WORKERS + 1];
     struct sim_streak streaks[WORLD_WORKERS + 1];
@@ -146,6 +161,8 @@ struct sim_link { /* A connection, as TCP gives it. */
     uint64_t pod_life, zero_life;
     bool pod_open, zero_open;
     bool proved; /* A pod has sent its proof on it. */
+    bool purged_up, purged_down; /* Aborted: what was held is gone. */
+    uint64_t held_up, held_down; /* When what a partition held comes. */
     bool dead_up, dead_down; /* Frames were dropped: nothing comes any more. */
     uint64_t to_zero_ms, to_pod_ms; /* Nothing overtakes. */
 };
@@ -156,6 +173,7 @@ struct sim_zero { /* What an agent of rank 0 has besides. */
     struct bar_conn conns[WORLD_CONNS];
     struct bar_guest guests[WORLD_GUESTS];
     uint32_t link_of[WORLD_CONNS]; /* Its connections; 0: none. */
+    uint32_t last_of[WORLD_CONNS]; /* And who had the number last. */
 };
 
 /* The group of a round, as far as its pods have started. By group rank. */
@@ -175,9 +193,10 @@ struct history { /* What happened, for the oracle. */
     uint64_t end_life;     /* The life of pod 0 whose END was looked at. */
     uint64_t last_fault_ms; /* Also while one lasts: its end. */
     struct sim_group group;
+    uint64_t zero_life;     /* What follows is about this pod 0. */
     uint64_t enough_ms;     /* Since when MIN have arrived; 0: they have not. */
     enum barrier_phase phase; /* Before the last step. */
-    uint32_t n_members;
+    uint32_t n_members, n_started;
     uint64_t cut_ms;        /* When any connection was last cut. */
     uint64_t heard_life;    /* The life of pod 0 that knows of an older one. */
 };
@@ -199,6 +218,8 @@ struct world {
     uint64_t grace_ms;
     uint32_t max_restarts;
     bool has_stage, never, has_claims, has_token;
+    uint64_t tempted_life; /* The pod 0 that world_tempt() has looked at. */
+    bool has_new_zero; /* Some pod 0 was replaced behind a partition. */
     bool has_pre, scope_worker, always;
     uint32_t same_limit;
     bool buggy; /* One worker fails early with one code, again and again. */
@@ -246,6 +267,8 @@ struct sim_pod *world_zero(struct world *w);
 const struct barrier *world_barrier(const struct world *w);
 bool world_is_elastic(const struct world *w);
 void world_boot(struct world *w, uint32_t place);
+/* Where the barrier of another agent of rank 0 can be; WORLD_ZEROS: nowhere. */
+unsigned world_free_zero(const struct world *w);
 void world_kill(struct world *w, uint32_t place);
 void world_pod_event(struct world *w, const struct event *e);
 
@@ -274,7 +297,7 @@ void world_stranger(struct world *w);
 
 /* world_mesh.c: whether the pods reach each other. */
 void world_plan_mesh(struct world *w);
-struct wire_addr world_mesh_here(void);
+struct wire_addr world_mesh_here(uint32_t zero);
 int world_mesh_open(void *ctx, uint32_t node_rank, struct wire_addr *ret,
                     struct err *e);
 void world_mesh_test(void *ctx, const struct wire_msg *m);
@@ -287,6 +310,8 @@ void world_check_mesh(struct world *w, uint32_t place,
 
 /* world_fault.c: what goes wrong, and when. */
 void world_plan_faults(struct world *w);
+void world_with_zero(struct world *w);
+void world_tempt(struct world *w);
 void world_fault_event(struct world *w, const struct event *e);
 
 /* world_group.c: who is in a round, and with which ranks. */

@@ -3,12 +3,13 @@
 
 #include <stdio.h>
 
-/* A new pod 0 that hears of no older one takes the job for a new one. With
- * less than all pods it starts without those that it could have heard it
- * from: behind a partition their lease may not be over yet. */
+/* A new pod 0 that hears of no older one takes the job for a new one. It
+ * starts without those that it could have heard it from, where less than all
+ * pods will do or all the others are new, too: behind a partition their lease
+ * may not be over yet. */
 static bool is_anew(const struct world *w)
 {
-    return world_is_elastic(w) &&
+    return (world_is_elastic(w) || w->has_new_zero) &&
            w->history.heard_life != w->pods[w->zero].life;
 }
 
@@ -20,8 +21,12 @@ static bool is_unheard(const struct world *w, uint32_t place)
 
 /* Nothing can be done about a process in the kernel whose agent has given up,
  * or which pod 0 can hear no more of. */
-static bool is_excused(const struct sim_pod *p, const struct sim_worker *k)
+static bool is_excused(const struct world *w, const struct sim_pod *p,
+                       const struct sim_worker *k)
 {
+    /* Its machine was suspended: its agent stops it when it goes on. */
+    if (k->start_ms < p->thaw_ms && w->now <= p->thaw_ms + w->grace_ms + 2000)
+        return true;
     return k->outlives_kill && k->killed &&
            (p->over || !p->link || p->pod.link != LINK_ADMITTED ||
             p->pod.stop_signo || p->pod.ended || p->out_until);
@@ -81,11 +86,12 @@ void world_check_spawn(struct world *w, uint32_t place,
         for (uint32_t k = 0; k < w->pods[i].n_workers; k++) {
             const struct sim_worker *x = &w->pods[i].workers[k];
 
-            if (!x->alive || is_excused(&w->pods[i], x) || is_unheard(w, i))
+            if (!x->alive || is_excused(w, &w->pods[i], x) || is_unheard(w, i))
                 continue;
             if (x->node_rank == world_rank(&w->pods[place]))
                 world_fail(w, "two processes for rank %u of pod %u", k, place);
-            else if (x->round != round)
+            else if (x->round != round ||
+                     x->zero_life != w->pods[place].pod.zero_incarnation)
                 world_fail(w, "pod %u starts round %u while a worker of round "
                            "%u lives on pod %u", place, round, x->round, i);
         }
@@ -127,7 +133,7 @@ void world_check_again(struct world *w, uint32_t place, uint32_t worker,
     for (uint32_t i = 0; i < w->n_places; i++)
         if (world_rank(&w->pods[i]) == world_rank(p) &&
             w->pods[i].workers[worker].alive &&
-            !is_excused(&w->pods[i], &w->pods[i].workers[worker]))
+            !is_excused(w, &w->pods[i], &w->pods[i].workers[worker]))
             world_fail(w, "two processes for worker %u of rank %u", worker,
                        world_rank(p));
     if (p->pod.stop_signo || p->pod.ended || p->pod.state != POD_RUNNING)
@@ -147,7 +153,7 @@ void world_check_prepare(struct world *w, uint32_t place)
     const struct sim_pod *p = &w->pods[place];
 
     for (uint32_t k = 0; k <= WORLD_PRE; k++)
-        if (p->workers[k].alive && !is_excused(p, &p->workers[k]))
+        if (p->workers[k].alive && !is_excused(w, p, &p->workers[k]))
             world_fail(w, "pod %u: --pre-start while worker %u lives", place,
                        k);
     if (w->kind == JOB_QUIET && w->same_limit &&
@@ -265,6 +271,18 @@ static void check_decision(struct world *w)
         w->kind = JOB_WILD;
 }
 
+/* A pod 0 that is cut off may yet be heard by the pods that it had. */
+static void note_old_end(struct world *w)
+{
+    for (uint32_t i = 0; w->has_new_zero && i < w->n_places; i++) {
+        const struct sim_pod *p = &w->pods[i];
+        const struct barrier *b = &w->zeros[p->zero].barrier;
+
+        if (p->replaced && p->exists && b->phase >= BAR_ENDING)
+            w->history.ended_with[b->end.code] = true;
+    }
+}
+
 void world_check_step(struct world *w)
 {
     const struct sim_pod *zero = world_zero(w);
@@ -277,6 +295,7 @@ void world_check_step(struct world *w)
         w->history.end_life != zero->life)
         check_decision(w);
     world_check_gathering(w);
+    note_old_end(w);
     for (uint32_t i = 0; i < w->n_places; i++)
         if (w->pods[i].exists &&
             w->pods[i].pod.n_queue == POD_QUEUE_MAX)
@@ -298,7 +317,9 @@ uint64_t world_patience(const struct world *w)
 static bool is_claimed(const struct world *w, uint32_t rank)
 {
     if (w->is_auto)
-        return w->n_places > w->n_ranks && rank != 0;
+        return w->has_claims && rank != 0;
+    if (rank == 0)
+        return false;
     for (uint32_t i = w->n_ranks; i < w->n_places; i++)
         if (w->pods[i].rank == rank)
             return true;
@@ -436,6 +457,8 @@ void world_check_end(struct world *w)
         return;
     }
     for (uint32_t i = 0; i < w->n_places; i++) {
+        if (w->pods[i].replaced)
+            continue; /* It is alone in its world. */
         if (w->kind == JOB_GENTLE && w->pods[i].exit_code != 0 &&
             !came_late(w, &w->pods[i]) && !is_claimed(w, w->pods[i].rank))
             world_fail(w, "one fault that must be survived, and pod %u exits "

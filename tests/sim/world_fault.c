@@ -34,7 +34,7 @@ static void partition(struct world *w, uint32_t i, uint64_t ms, int ways)
     uint64_t until = ms == FOREVER ? FOREVER : w->now + ms;
 
     if (!p->exists || p->out_until > w->now || p->in_until > w->now ||
-        p->frozen_until || was_cut(w, i))
+        p->frozen_until > w->now || was_cut(w, i))
         return;
     world_say(w, "pod %u is cut off for %lld ms:%s%s%s", i, (long long)ms,
               ways & WAY_OUT ? " out" : "", ways & WAY_IN ? " in" : "",
@@ -52,18 +52,76 @@ static void claim(struct world *w, uint32_t i, bool cut_off, uint64_t ms)
 {
     uint32_t j = w->n_places;
     uint64_t at = w->now + world_draw(w, cut_off ? 40000 : 1000);
+    bool zero = w->pods[i].rank == 0;
+    unsigned storage = zero ? world_free_zero(w) : 0;
 
-    if (j == WORLD_PLACES || (cut_off && !w->pods[i].exists))
+    if (j == WORLD_PLACES || (cut_off && !w->pods[i].exists) ||
+        storage == WORLD_ZEROS)
         return;
-    world_count(w, cut_off ? FAULT_REPLACED : FAULT_CLAIM);
+    /* Or pod 0 would only be cut off from its new self. */
+    if (zero && (w->pods[i].replaced || was_cut(w, i) ||
+                 w->pods[i].frozen_until > w->now ||
+                 w->pods[i].out_until > w->now ||
+                 w->pods[i].in_until > w->now))
+        return;
+    world_count(w, zero      ? FAULT_NEW_ZERO
+                   : cut_off ? FAULT_REPLACED
+                             : FAULT_CLAIM);
+    w->pods[i].replaced = zero;
+    w->has_new_zero = w->has_new_zero || zero;
+    /* Until the others have gone to the new one. */
+    if (zero && ms != FOREVER)
+        ms += at - w->now + 2 * BARRIER_SILENCE_MS + w->grace_ms;
     if (cut_off)
-        partition(w, i, ms, WAY_OUT | WAY_IN | (world_chance(w, 50) ? WAY_DROP
-                                                                    : 0));
+        partition(w, i, ms,
+                  (zero && world_chance(w, 30) ? 0 : WAY_OUT) | WAY_IN |
+                      (world_chance(w, 50) ? WAY_DROP : 0));
     w->n_places++;
-    w->has_claims = true;
+    w->has_claims = w->has_claims || !zero;
     world_add_pod(w, j, w->pods[i].rank, w->pods[i].n_workers);
+    w->pods[j].zero = storage;
     (void)world_plan(w, at, EV_BOOT, j);
     lasts_until(w, at);
+}
+
+static int some_ways(struct world *w)
+{
+    static const int ways[] = {WAY_OUT, WAY_IN, WAY_OUT | WAY_IN,
+                               WAY_OUT | WAY_IN};
+
+    return ways[world_draw(w, 4)] | (world_chance(w, 40) ? WAY_DROP : 0);
+}
+
+/* Faults that come together: with pod 0 another pod goes, or is cut off. */
+void world_with_zero(struct world *w)
+{
+    uint32_t other = 1 + (uint32_t)world_draw(w, w->n_ranks);
+    struct event *e;
+
+    if (w->kind != JOB_WILD || other >= w->n_ranks)
+        return;
+    if (world_chance(w, 20))
+        (void)world_plan(w, w->now + world_draw(w, 2000), EV_KILL, other);
+    if (!world_chance(w, 20))
+        return;
+    e = world_plan(w, w->now, EV_PART, other);
+    e->ms = 20000 + world_draw(w, 60000);
+    e->code = some_ways(w);
+}
+
+/* The clock of pod 0 is set forward while it waits for a lease. */
+void world_tempt(struct world *w)
+{
+    const struct sim_pod *zero = world_zero(w);
+    uint64_t now = world_clock(w, w->zero);
+
+    if (w->kind != JOB_WILD || !zero->exists || w->tempted_life == zero->life ||
+        world_barrier(w)->not_before_ms < now + BARRIER_SILENCE_MS)
+        return;
+    w->tempted_life = zero->life;
+    if (world_chance(w, 30))
+        world_plan(w, w->now + world_draw(w, 5000), EV_JUMP, w->zero)->ms =
+            10000 + world_draw(w, 60000);
 }
 
 void world_fault_event(struct world *w, const struct event *e)
@@ -93,13 +151,23 @@ void world_fault_event(struct world *w, const struct event *e)
         if (!p->exists || p->frozen_until > w->now || was_cut(w, e->place) ||
             p->out_until || p->in_until || zero->out_until || zero->in_until)
             break;
-        world_say(w, "pod %u is frozen", e->place);
-        world_count(w, FAULT_FREEZE);
+        world_say(w, "pod %u is frozen%s", e->place,
+                  e->code ? ", and its workers" : "");
+        world_count(w, e->code ? FAULT_SUSPEND : FAULT_FREEZE);
         p->frozen_until = w->now + e->ms;
+        if (e->code)
+            p->thaw_ms = p->frozen_until;
         lasts_until(w, p->frozen_until);
         break;
+    case EV_JUMP:
+        world_say(w, "the clock of pod %u is set forward by %llu ms", e->place,
+                  (unsigned long long)e->ms);
+        world_count(w, FAULT_JUMP);
+        p->ahead_ms += e->ms;
+        break;
     case EV_CLAIM:
-        claim(w, e->place, e->code, e->ms);
+        claim(w, e->code && e->place == 0 ? w->zero : e->place, e->code,
+              e->ms);
         break;
     case EV_BOOT:
     case EV_CONNECT:
@@ -124,14 +192,6 @@ static uint64_t some_time(struct world *w)
            world_draw(w, world_chance(w, 50) ? 2000 : 120000);
 }
 
-static int some_ways(struct world *w)
-{
-    static const int ways[] = {WAY_OUT, WAY_IN, WAY_OUT | WAY_IN,
-                               WAY_OUT | WAY_IN};
-
-    return ways[world_draw(w, 4)] | (world_chance(w, 40) ? WAY_DROP : 0);
-}
-
 /* Pod 0 and a pod that was cut off must not be replaced together, nor may a
  * rank be claimed twice before a new pod 0: it could not know of the other
  * one. So a job has either. */
@@ -144,7 +204,7 @@ static void plan_fault(struct world *w, bool replaces)
                          : 0;
     struct event *e;
 
-    switch (world_draw(w, w->kind == JOB_GENTLE ? 8 : 10)) {
+    switch (world_draw(w, w->kind == JOB_GENTLE ? 10 : 12)) {
     case 0:
     case 1:
         if (!replaces || place)
@@ -165,6 +225,13 @@ static void plan_fault(struct world *w, bool replaces)
         e->ms = 1 + world_draw(w, replaces ? 13000 : 20000);
         break;
     case 7:
+        /* A pod 0 that is cut off and enough by itself goes on. */
+        if (!replaces && w->n_ranks > 1 && w->min_nodes > 1) {
+            e = world_plan(w, at, EV_CLAIM, 0);
+            e->code = 1;
+            e->ms = world_chance(w, 30) ? FOREVER : 1 + world_draw(w, 90000);
+            break;
+        }
         /* Who takes any rank is refused while all are held. */
         if (!replaces || !other || (w->is_auto && w->kind == JOB_GENTLE))
             break;
@@ -173,9 +240,18 @@ static void plan_fault(struct world *w, bool replaces)
         e->ms = world_chance(w, 30) ? FOREVER : 1 + world_draw(w, 90000);
         break;
     case 8:
-        (void)world_plan(w, at, EV_TERM, place);
+        world_plan(w, at, EV_JUMP, place)->ms =
+            1 + world_draw(w, world_chance(w, 50) ? 10000 : 150000);
         break;
     case 9:
+        e = world_plan(w, at, EV_FREEZE, place);
+        e->ms = 1 + world_draw(w, world_chance(w, 50) ? 12000 : 150000);
+        e->code = 1;
+        break;
+    case 10:
+        (void)world_plan(w, at, EV_TERM, place);
+        break;
+    case 11:
         if (other && replaces)
             (void)world_plan(w, at, EV_CLAIM, other);
         break;

@@ -36,8 +36,20 @@ static void check_place(struct world *w, const struct sim_group *g, uint32_t i)
             check_order(w, g, k < i ? k : i, k < i ? i : k);
 }
 
-/* An agent keeps its rank, but for one that was away so long that another pod
- * got it. */
+/* Another pod got the rank of one that was away. It must not be a new one of
+ * the first round of a new pod 0, to which the other one came at once. */
+static bool may_have(const struct world *w, const struct sim_pod *p,
+                     const struct sim_pod *other)
+{
+    const struct sim_group *g = &w->history.group;
+    bool is_new = !other->has_rank || (other->first_zero == g->zero_life &&
+                                       other->first_round == g->round);
+
+    return other->exists && world_rank(other) == p->last_rank &&
+           (!is_new || p->last_zero == g->zero_life ||
+            p->again_zero == g->zero_life || w->history.n_started > 1);
+}
+
 static void check_rank_stays(struct world *w, uint32_t place)
 {
     struct sim_pod *p = &w->pods[place];
@@ -45,13 +57,17 @@ static void check_rank_stays(struct world *w, uint32_t place)
     bool given = !p->has_rank || rank == p->last_rank;
 
     for (uint32_t i = 0; !given && i < w->n_places; i++)
-        given = i != place && w->pods[i].exists &&
-                world_rank(&w->pods[i]) == p->last_rank;
+        given = i != place && may_have(w, p, &w->pods[i]);
     if (!given)
         world_fail(w, "pod %u was node rank %u and is %u now", place,
                    p->last_rank, rank);
+    if (!p->has_rank) {
+        p->first_zero = w->history.group.zero_life;
+        p->first_round = w->history.group.round;
+    }
     p->has_rank = true;
     p->last_rank = rank;
+    p->last_zero = w->history.group.zero_life;
 }
 
 void world_check_group(struct world *w, uint32_t place,
@@ -114,6 +130,7 @@ static void check_start(struct world *w, const struct barrier *b)
         world_fail(w, "%u of %u pods start before the last call is over",
                    b->n_members, w->n_ranks);
     h->n_members = b->n_members;
+    h->n_started++;
 }
 
 void world_check_gathering(struct world *w)
@@ -121,12 +138,14 @@ void world_check_gathering(struct world *w)
     const struct barrier *b = world_barrier(w);
     struct history *h = &w->history;
 
-    if (!world_zero(w)->exists) {
+    if (!world_zero(w)->exists || h->zero_life != world_zero(w)->life) {
+        h->zero_life = world_zero(w)->life;
         h->enough_ms = 0;
         h->phase = BAR_GATHER;
-        h->n_members = 0;
-        return;
+        h->n_members = h->n_started = 0;
     }
+    if (!world_zero(w)->exists)
+        return;
     if (b->phase == BAR_RUN && h->phase == BAR_GATHER)
         check_start(w, b);
     for (uint32_t i = 0; b->phase == BAR_RUN && i < b->cfg.nnodes; i++)

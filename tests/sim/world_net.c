@@ -26,6 +26,14 @@ static uint64_t may_be_late(const struct wire_msg *m)
     return m->kind == WIRE_PING ? 900 : 1500;
 }
 
+/* What a partition held is sent again some time after it, all at once. */
+static uint64_t held_until(struct world *w, uint64_t *held, uint64_t until)
+{
+    if (*held < until)
+        *held = until + world_draw(w, world_chance(w, 70) ? 100 : 15000);
+    return *held;
+}
+
 /* A frame or an end on its way; false where it will never arrive. */
 static bool plan_net(struct world *w, uint32_t link, enum what what,
                      const struct wire_msg *m)
@@ -49,12 +57,13 @@ static bool plan_net(struct world *w, uint32_t link, enum what what,
     w->history.n[FAULT_LATE] += late;
     w->history.n[FAULT_HELD] += until > 0;
     if (at < until)
-        at = until + world_draw(w, 100);
+        at = held_until(w, up ? &c->held_up : &c->held_down, until);
     if (at < *last)
         at = *last;
     *last = at;
     e = world_plan(w, at, what, c->place);
     e->link = link;
+    e->code = until > 0;
     if (m)
         e->len = (uint16_t)wire_encode(m, e->frame);
     return true;
@@ -92,6 +101,15 @@ void world_say_zero(struct world *w, uint32_t link, enum what what,
     (void)plan_net(w, link, what, m);
 }
 
+/* Then it is noticed with the next heartbeat. */
+static void reset_is_lost(struct world *w, uint64_t *last)
+{
+    uint64_t at = w->now + world_draw(w, 7000);
+
+    if (world_chance(w, 10) && at > *last)
+        *last = at;
+}
+
 void world_link_close(void *c, bool abort)
 {
     struct sim_ctx *x = c;
@@ -99,6 +117,10 @@ void world_link_close(void *c, bool abort)
 
     if (!p->link)
         return;
+    if (abort) {
+        x->w->links[p->link].purged_up = true;
+        reset_is_lost(x->w, &x->w->links[p->link].to_zero_ms);
+    }
     (void)plan_net(x->w, p->link, EV_FIN_ZERO, NULL);
     if (abort) {
         x->w->links[p->link].pod_open = false;
@@ -165,6 +187,10 @@ void world_conn_close(void *c, uint32_t conn, bool abort)
 
     if (!link)
         return;
+    if (abort) {
+        x->w->links[link].purged_down = true;
+        reset_is_lost(x->w, &x->w->links[link].to_pod_ms);
+    }
     (void)plan_net(x->w, link, EV_FIN_POD, NULL);
     /* The own end is closed whatever the network does. */
     if (abort) {
@@ -191,6 +217,16 @@ void world_close_all(struct world *w, uint32_t i)
         }
 }
 
+/* Something of who had the number before may still be on its way. */
+static void note_number(struct world *w, uint32_t *last)
+{
+    const struct sim_link *old = &w->links[*last];
+
+    w->history.n[FAULT_REUSED] += *last && (old->to_zero_ms > w->now ||
+                                            old->to_pod_ms > w->now);
+    *last = w->n_links;
+}
+
 uint32_t world_link(struct world *w, uint32_t place)
 {
     const struct sim_pod *zero = world_zero(w);
@@ -206,6 +242,7 @@ uint32_t world_link(struct world *w, uint32_t place)
         .pod_open = true, .zero_open = true,
         .to_zero_ms = w->now, .to_pod_ms = w->now};
     link_of[conn] = w->n_links;
+    note_number(w, &w->zeros[zero->zero].last_of[conn]);
     world_plan(w, w->now, EV_ACCEPT, place)->link = w->n_links;
     return w->n_links;
 }
@@ -244,8 +281,16 @@ static void deliver(struct world *w, const struct event *e)
               e->what == EV_TO_ZERO ? "says" : "hears", wire_name(m.kind),
               m.round);
     if (e->what == EV_TO_ZERO && m.kind == WIRE_HELLO && m.last_zero &&
-        m.last_zero != w->pods[c->zero].life)
+        m.last_zero != w->pods[c->zero].life) {
         w->history.heard_life = w->pods[c->zero].life;
+        w->history.n[FAULT_FENCED] += m.last_end == WIRE_END_SILENT;
+    }
+    if (e->what == EV_TO_POD && m.kind == WIRE_WELCOME &&
+        w->pods[e->place].pod.zero_incarnation == m.incarnation)
+        w->pods[e->place].again_zero = m.incarnation;
+    w->history.n[FAULT_OLD] += e->what == EV_TO_ZERO &&
+                               w->pods[e->place].link &&
+                               w->pods[e->place].link != e->link;
     if (e->what == EV_TO_ZERO)
         pod_conn_message(&w->pods[c->zero].pod, world_clock(w, c->zero),
                          c->conn, &m);
@@ -260,7 +305,7 @@ void world_net_event(struct world *w, const struct event *e)
     uint64_t now = world_clock(w, e->what == EV_FIN_POD ? e->place : c->zero);
     bool zero_end = zero->exists && zero->life == c->zero_life && c->zero_open;
     bool pod_end = p->exists && p->life == c->pod_life && c->pod_open;
-    struct wire_addr here = world_mesh_here();
+    struct wire_addr here = world_mesh_here(c->zero);
 
     if (e->what == EV_CONNECT) {
         connect_done(w, e);
@@ -268,6 +313,10 @@ void world_net_event(struct world *w, const struct event *e)
         pod_conn_open(&zero->pod, now, c->conn,
                       c->place == WORLD_STRANGER ? "stranger:1" : "addr:1");
         pod_conn_here(&zero->pod, c->conn, &here);
+    } else if (e->code && (e->what == EV_TO_ZERO ? c->purged_up
+                                                 : c->purged_down) &&
+               e->len > 0) {
+        return;
     } else if (e->what == EV_TO_ZERO && zero_end) {
         deliver(w, e);
     } else if (e->what == EV_TO_POD && pod_end) {

@@ -86,6 +86,7 @@ static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
     k->alive = true;
     k->round = round;
     k->node_rank = world_rank(&w->pods[place]);
+    k->zero_life = w->pods[place].pod.zero_incarnation;
     k->life = ++w->lives;
     k->start_ms = w->now;
     k->ignores_term = world_chance(w, w->ignore_percent);
@@ -179,6 +180,16 @@ static void act_sweep(void *c, int signo)
     e->life = x->w->pods[x->i].life;
 }
 
+unsigned world_free_zero(const struct world *w)
+{
+    unsigned i = 0;
+
+    for (uint32_t k = 0; k < w->n_places; k++)
+        if (w->pods[k].rank == 0 && w->pods[k].zero >= i)
+            i = w->pods[k].zero + 1;
+    return i;
+}
+
 void world_boot(struct world *w, uint32_t i)
 {
     struct pod_out out = {.ctx = &ctxs[i],
@@ -242,8 +253,9 @@ void world_boot(struct world *w, uint32_t i)
                                  .mesh_strict = w->mesh_strict};
 
     p->exists = true;
-    p->frozen_until = p->mesh_nonce = p->n_mesh = 0;
+    p->frozen_until = p->thaw_ms = p->mesh_nonce = p->n_mesh = 0;
     p->mesh_open = p->has_rank = false;
+    p->again_zero = 0;
     p->life = ++w->lives;
     p->prepared = false;
     memset(p->streaks, 0, sizeof p->streaks);
@@ -258,7 +270,9 @@ void world_boot(struct world *w, uint32_t i)
     if (w->scope_worker)
         pod_hold_workers(&p->pod, p->held);
     if (p->rank == 0) {
+        w->zero = i;
         memset(zero->link_of, 0, sizeof zero->link_of);
+        memset(zero->last_of, 0, sizeof zero->last_of);
         pod_own_barrier(&p->pod, &zero->barrier, &bar, zero->peers,
                         zero->conns, WORLD_CONNS, now);
     }
@@ -278,6 +292,9 @@ void world_kill(struct world *w, uint32_t i)
         p->workers[k].alive = false;
     world_close_all(w, i);
     world_check_memory(w);
+    if (p->rank == 0)
+        world_with_zero(w);
+    p->over = p->replaced; /* Nobody starts it again. */
     (void)world_plan(w, w->now + 100 + world_draw(w, 20000), EV_BOOT, i);
 }
 
@@ -289,6 +306,11 @@ static void worker_ends(struct world *w, const struct event *e)
 
     if (!k->alive || k->life != e->life)
         return;
+    if (w->pods[e->place].thaw_ms > w->now) { /* It stands still. */
+        plan_exit(w, e->place, e->worker, w->pods[e->place].thaw_ms + 1,
+                  e->code);
+        return;
+    }
     k->alive = false;
     k->ok = e->code == 0;
     world_note_end(w, e->place, e->worker, e->code);

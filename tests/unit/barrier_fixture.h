@@ -61,8 +61,22 @@ static inline void told(const char *want)
     story[0] = '\0';
 }
 
+/* Tests leave heartbeats out: pod 0 is woken in time all the same. */
+static inline void on_time(uint64_t now)
+{
+    if (now > b.wake_ms)
+        b.wake_ms = now;
+}
+
+#define barrier_timeout(bar, now) (on_time(now), (barrier_timeout)(bar, now))
+#define barrier_closed(bar, now, conn)                                         \
+    (on_time(now), (barrier_closed)(bar, now, conn))
+#define barrier_open(bar, now, conn, addr)                                     \
+    (on_time(now), (barrier_open)(bar, now, conn, addr))
+
 static inline void say(uint64_t now, uint32_t conn, struct wire_msg m)
 {
+    on_time(now);
     barrier_message(&b, now, conn, &m);
 }
 

@@ -148,6 +148,37 @@ static void test_bad_failure(void **state)
     assert_int_equal(last.failure.node_rank, 1);
 }
 
+/* Pod 0 stood still, or its clock was set forward: elsewhere no time may have
+ * passed, and what was said meanwhile is not read yet. */
+static void test_stood_still(void **state)
+{
+    uint64_t until, late = 10000;
+
+    (void)state;
+    begin(2);
+    arrive_with(1000, from(1, WIRE_END_SILENT));
+    until = b.not_before_ms;
+    (barrier_timeout)(&b, b.wake_ms);
+    assert_int_equal(b.not_before_ms, until); /* In time. */
+    say(b.wake_ms, 1, (struct wire_msg){.kind = WIRE_PING});
+    (barrier_timeout)(&b, b.wake_ms + late);
+    assert_int_equal(b.not_before_ms, until + late);
+    assert_int_equal(b.phase, BAR_GATHER);
+
+    run_all(2); /* A pod that may come back within 2 s. */
+    barrier_closed(&b, 1000, 1);
+    (barrier_open)(&b, b.wake_ms + late, 9, "10.0.0.9:1");
+    say(b.wake_ms, 9, from(1, WIRE_END_NONE));
+    assert_int_equal(b.phase, BAR_RUN);
+    assert_int_equal(peers[1].conn, 9);
+
+    run_all(2); /* A pod whose rank is claimed may answer yet. */
+    come(1000, 5, hello(1, 999));
+    (barrier_timeout)(&b, b.wake_ms + late);
+    assert_int_equal(peers[1].conn, 1);
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_claim),
         cmocka_unit_test(test_bad_failure),
+        cmocka_unit_test(test_stood_still),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -255,6 +255,38 @@ static void hello_again(uint64_t now)
     assert_int_equal(sent.kind, WIRE_HELLO);
 }
 
+/* Machine and network stood still; what was on its way comes at last. */
+static void test_old_frames(void **state)
+{
+    uint64_t late = 3 + BARRIER_SILENCE_MS;
+
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    story[0] = '\0';
+    hear(late, (struct wire_msg){.kind = WIRE_PING});
+    hear(late, (struct wire_msg){.kind = WIRE_START, .round = 0});
+    assert_int_equal(p.state, POD_WAITING);
+    told("PING ");
+    assert_true(pod_deadline(&p) <= late + POD_STALE_MS);
+    pod_timeout(&p, late + POD_STALE_MS);
+    told("abort "); /* And anew. */
+    hello_again(late + POD_STALE_MS + POD_RETRY_MIN_MS);
+    assert_int_equal(sent.last_end, WIRE_END_SILENT);
+    hear(late + 1000, admitted);
+    hear(late + 1001, (struct wire_msg){.kind = WIRE_START, .round = 0});
+    assert_int_equal(p.state, POD_RUNNING);
+
+    make(1, 2, false); /* An end counts. */
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    hear(late, (struct wire_msg){.kind = WIRE_END, .code = 7});
+    assert_true(p.ended);
+    assert_int_equal(p.exit_code, 7);
+}
+
+
 /* What HELLO tells a new pod 0 of the last one. */
 static void test_how_pod_0_ended(void **state)
 {
@@ -479,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_silent_pod_0),
         cmocka_unit_test(test_silent_for_a_while),
         cmocka_unit_test(test_how_pod_0_ended),
+        cmocka_unit_test(test_old_frames),
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_says_what_it_waits_for),

@@ -1,3 +1,3 @@
 # src/agent/pod_time.c
 # A pod whose workers run closes a silent connection as if they were dead.
-s/^    if (p->bar || p->runs || now_ms/    if (p->bar || now_ms/
+s/^    if (p->bar || p->runs || (p->link/    if (p->bar || (p->link/
