@@ -28,8 +28,8 @@ stop
 is "P2, P3: the grace comes from the environment, too" \
     "$rc $(cat "$T/saved")" '143 saved'
 "$agent" --help >"$T/help" 2>&1
-is "P2: the default, 25 s, leaves time before Kubernetes' 30 s" "$(grep -A3 -- '--grace' "$T/help" | grep -o '25s' |
-    head -n1)" 25s
+is "P2: the default, 25 s, leaves time before Kubernetes' 30 s" \
+    "$(grep -A3 -- '--grace' "$T/help" | grep -o '25s' | head -n1)" 25s
 
 start -- sh -c 'trap "echo first" USR1; trap "exit 0" USR2
     echo ready; while :; do sleep .05; done'
