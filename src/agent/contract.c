@@ -171,6 +171,19 @@ static void add_defaults(struct env *v, const struct contract_in *in)
         add(v, "GLOO_SOCKET_IFNAME=%s", in->gloo_ifname);
 }
 
+/* Sockets that systemd handed to agent: the workers have none of these
+ * descriptors. */
+static bool is_of_sockets(const char *s, size_t len)
+{
+    static const char *const names[] = {"LISTEN_FDS", "LISTEN_PID",
+                                        "LISTEN_FDNAMES"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
+            return true;
+    return false;
+}
+
 /* Take over what the base has and the contract neither sets nor hides. Of
  * two entries with one name the first stays, as getenv() finds it. */
 static void add_base(struct env *v, const struct contract_in *in)
@@ -181,7 +194,7 @@ static void add_base(struct env *v, const struct contract_in *in)
         const char *s = in->base_env[i];
         size_t len = strcspn(s, "=");
 
-        if (s[len] == '\0' || len == 0)
+        if (s[len] == '\0' || len == 0 || is_of_sockets(s, len))
             continue;
         if (strncmp(s, ours, sizeof ours - 1) == 0 &&
             options_is_variable(s, len))

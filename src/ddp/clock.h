@@ -13,6 +13,14 @@ static inline uint64_t ddp_now(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static inline uint64_t ddp_now_ns(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 /* For poll: milliseconds until `deadline`, at most `max`, never negative. */
 static inline int ddp_until(uint64_t now, uint64_t deadline, int max)
 {

@@ -5,6 +5,7 @@
 #include "ddp/clock.h"
 #include "ddp/share.h"
 
+#define SPINS 32 /* Between two looks at the clock. */
 #define LOOK_MAX_MS 25 /* Between two looks at what may have gone wrong. */
 #define SILENT_MIN_MS 100
 #define SILENT_MAX_MS 3000
@@ -33,11 +34,20 @@ static void relax(void)
 static bool comes_soon(const struct ddp_shm *s,
                        const struct ddp_shm_counter *c, uint32_t chunk)
 {
-    for (unsigned i = 0; i <= s->n_spins; i++) {
-        if (ddp_shm_is_at(c, chunk))
-            return true;
-        relax();
-    }
+    uint64_t until;
+
+    if (ddp_shm_is_at(c, chunk))
+        return true;
+    if (s->spin_ns == 0)
+        return false;
+    until = ddp_now_ns() + s->spin_ns;
+    do
+        for (unsigned i = 0; i < SPINS; i++) {
+            relax();
+            if (ddp_shm_is_at(c, chunk))
+                return true;
+        }
+    while (ddp_now_ns() < until);
     return false;
 }
 

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #define PAGE 4096
-/* A wait spins for about 20 us where each rank can have a processor. It never
+/* A wait spins for so long where each rank can have a processor. It never
  * yields: on a busy machine that costs a turn of everybody else, while one
  * who sleeps and is woken gets a processor at once. */
-#define SPINS 600
+#define SPIN_NS 30000
 
 static void mix(uint64_t h[2], const char *text)
 {
@@ -130,7 +130,7 @@ static struct ddp_shm *map(int fd, unsigned rank, unsigned n)
     s->head = at;
     s->ranks = (void *)((uint8_t *)at + pages(sizeof *s->head));
     s->data = (uint8_t *)s->ranks + pages(n * sizeof *s->ranks);
-    s->n_spins = n <= processors() ? SPINS : 0;
+    s->spin_ns = n <= processors() ? SPIN_NS : 0;
     s->heard = calloc(n, sizeof *s->heard);
     s->parts = calloc(n, sizeof *s->parts);
     if (!s->heard || !s->parts) {

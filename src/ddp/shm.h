@@ -69,7 +69,7 @@ struct ddp_shm {
     unsigned n, rank;
     uint32_t chunk;    /* The last one; the same on all ranks. */
     uint32_t all_done; /* All ranks are known to be done with this one. */
-    unsigned n_spins;  /* Before a wait sleeps. */
+    uint64_t spin_ns;  /* Before a wait sleeps. */
     struct ddp_shm_heard *heard;
     const void **parts; /* Room for n addresses. */
 };

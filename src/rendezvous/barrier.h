@@ -96,6 +96,7 @@ struct bar_hello { /* What is kept of a HELLO. */
     uint64_t incarnation, command_hash, last_zero;
     uint8_t last_end;
     bool any_rank;
+    uint32_t claims; /* The rank that it says it has. */
     uint32_t nproc, round, running, n_restarts;
     char host[FAILURE_HOST_MAX];
 };

@@ -98,7 +98,8 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
         b->n_gone--; /* It, or another of this rank, is there again. */
     if (!resumed) {
         p->next_round = p->serial = 0;
-        p->is_fresh = hello->any_rank && hello->last_zero == 0;
+        p->is_fresh = hello->any_rank &&
+                      (hello->last_zero == 0 || hello->claims != rank);
     }
     p->hello = *hello;
     p->conn = conn;
@@ -181,6 +182,7 @@ void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                           .running = m->running,
                           .n_restarts = m->n_restarts,
                           .any_rank = m->any_rank,
+                          .claims = m->node_rank,
                           .last_zero = m->last_zero,
                           .last_end = m->last_end};
     uint32_t rank = bar_rank_of(b, now_ms, m);

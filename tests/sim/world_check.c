@@ -88,6 +88,9 @@ void world_check_spawn(struct world *w, uint32_t place,
 
             if (!x->alive || is_excused(w, &w->pods[i], x) || is_unheard(w, i))
                 continue;
+            /* It is cut off, and cannot know of the other pod 0. */
+            if (p->replaced && x->zero_life != p->pod.zero_incarnation)
+                continue;
             if (x->node_rank == world_rank(&w->pods[place]))
                 world_fail(w, "two processes for rank %u of pod %u", k, place);
             else if (x->round != round ||
@@ -459,6 +462,9 @@ void world_check_end(struct world *w)
     for (uint32_t i = 0; i < w->n_places; i++) {
         if (w->pods[i].replaced)
             continue; /* It is alone in its world. */
+        if (w->kind == JOB_GENTLE && w->has_new_zero && i >= w->n_ranks &&
+            w->history.ended_with[0])
+            continue; /* The old pod 0 ended the job before. */
         if (w->kind == JOB_GENTLE && w->pods[i].exit_code != 0 &&
             !came_late(w, &w->pods[i]) && !is_claimed(w, w->pods[i].rank))
             world_fail(w, "one fault that must be survived, and pod %u exits "

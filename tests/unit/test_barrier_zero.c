@@ -126,6 +126,12 @@ static void test_claim(void **state)
     come(50, 8, m);
     assert_int_equal(last.node_rank, 3);
     assert_int_equal(peers[1].hello.incarnation, 101);
+    story[0] = '\0';
+    m = from(3, WIRE_END_CLOSED); /* So that one is new to rank 3. */
+    m.any_rank = 1;
+    come(60, 9, m);
+    told("x8 9:WELCOME ");
+    assert_int_equal(last.node_rank, 3);
 }
 
 /* A lost pod is found by pod 0 alone, whatever a frame says. */

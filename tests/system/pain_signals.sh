@@ -1,0 +1,139 @@
+#!/usr/bin/env bash
+# Signals, grace and orphans: what users of other launchers had trouble with.
+. "$(dirname "$0")/../lib/tap.sh"
+fast=(--restart-backoff 10ms:50ms)
+
+run() { timeout -k 5 100 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
+# In the background, until `ready` is in its output; its pid is $bg.
+start() { rm -f "$T/out"; "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null & bg=$!
+    until_true 30 grep -q ready "$T/out" || cat "$T/err"; }
+stop() { kill -TERM $bg; wait $bg; rc=$?; }
+mark() { echo "mark-$$-$1"; }
+none_lives() { ! pgrep -f "$1" >/dev/null; }
+
+# A worker that needs some time to save its state after TERM.
+slow="trap 'sleep 1.5; echo saved >\"$T/saved\"; exit 0' TERM; echo ready
+    while :; do sleep .05; done"
+start --grace 30s -- sh -c "$slow"
+stop
+is "P1: with time enough the checkpoint is written" "$rc $(cat "$T/saved")" \
+    '143 saved'
+rm -f "$T/saved"
+start --grace 200ms -- sh -c "$slow"
+stop
+is "P1: with too little time agent ends all the same" "$rc" 143
+ok "P1: and nothing was written" test ! -e "$T/saved"
+AGENT_GRACE=30s start -- sh -c "$slow"
+stop
+is "P2, P3: the grace comes from the environment, too" \
+    "$rc $(cat "$T/saved")" '143 saved'
+"$agent" --help >"$T/help" 2>&1
+is "P2: the default, 25 s, leaves time before Kubernetes' 30 s" \
+    "$(grep -A3 -- '--grace' "$T/help" | grep -o '25s' | head -n1)" 25s
+
+start -- sh -c 'trap "echo first" USR1; trap "exit 0" USR2
+    echo ready; while :; do sleep .05; done'
+kill -USR1 $bg
+until_true 30 grep -q first "$T/out"
+kill -USR2 $bg
+wait $bg
+is "P4: USR1 and USR2 reach the worker and stop nothing" "$?" 0
+
+start --grace 500ms -- sh -c 'trap "" TERM; echo ready; while :; do :; done'
+stop
+is "P6: a worker that ignores TERM and spins" "$rc" 143
+m=$(mark dead)
+start --nproc 2 -- sh -c "echo ready; while :; do sleep 1; done; : $m"
+kill -KILL $bg
+wait $bg 2>/dev/null
+ok "P7: nothing outlives a killed agent" until_true 10 none_lives "$m"
+
+m=$(mark data)
+run --max-restarts 0 --grace 1s -- python3 -c "
+import os, signal, time
+r, w = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if os.fork() == 0:
+        os.execvpe('sh', ['sh', '-c', 'trap \"\" TERM; yes >&%d' % w, '$m'], {})
+    while True:
+        os.write(w, b'x' * 65536)
+time.sleep(.3)
+os.kill(os.getpid(), signal.SIGKILL)"
+is "P8: a data worker that blocks in its own pipe" "$rc" 137
+ok "P8: is gone" none_lives "$m"
+
+start --nproc 2 --max-restarts 1 "${fast[@]}" -- sh -c '
+    until [ -e '"$T"'/go ]; do sleep .05; echo ready; done
+    [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3; sleep 1'
+ok "P10: there is a helper" until_true 20 pgrep -P $bg agent-guard
+guard=$(pgrep -P $bg agent-guard)
+touch "$T/go"
+until_true 30 grep -q 'round 1 starts' "$T/err"
+ok "P10: it survives a restart of the workers" kill -0 "$guard"
+wait $bg
+is "P10: and so does the job" "$?" 0
+
+for bad in 2 3; do
+    run --nproc 4 --max-restarts 0 -- sh -c "
+        [ \$RANK != $bad ] || exit 3; exec sleep 100"
+    is "P12, P13: rank $bad fails, the others end with it" "$rc" 3
+    has "P12, P13: and it is named" "$T/err" "rank $bad .*exited with 3"
+done
+
+m=$(mark own)
+run --grace 1s -- sh -c "setsid sh -c 'while :; do sleep 1; done' $m & exit 0"
+is "P16: a grandchild that left the group" "$rc" 0
+ok "P16: is ended before agent goes" none_lives "$m"
+
+# Orphans, as PID 1 and not.
+orphans='i=0; while [ $i -lt 1000 ]; do (true &) ; i=$((i + 1)); done'
+run -- sh -c "$orphans; t=0
+    while grep -l '^State:.Z' \$(grep -l \"^PPid:.\$PPID\$\" \
+        /proc/[0-9]*/status 2>/dev/null) /dev/null >/dev/null 2>&1; do
+        t=\$((t + 1)); [ \$t -lt 200 ] || { echo zombies; break; }; sleep .05
+    done"
+is "P19, P22: not PID 1: 1,000 orphans" "$rc" 0
+hasnt "P19, P22: none is left as a zombie" "$T/out" zombies
+
+m=$(mark zombie)
+run --grace 1s -- python3 -c "
+import os, time
+if os.fork() == 0:
+    os._exit(0)
+time.sleep(.5)"
+is "P18: a zombie that its own parent keeps is no leak" "$rc" 0
+hasnt "P18: and nothing is said of it" "$T/err" 'outlives'
+
+# What systemd handed to agent is not the workers'.
+LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES=a run -- env
+hasnt "no LISTEN_FDS without its descriptors" "$T/out" LISTEN_
+
+# Threads.
+unset OMP_NUM_THREADS
+cpus=$(nproc)
+run --nproc 1 -- sh -c 'echo threads $OMP_NUM_THREADS'
+is "P59: OMP_NUM_THREADS is the share of the CPUs" \
+    "$(grep -o 'threads.*' "$T/out")" "threads $cpus"
+OMP_NUM_THREADS=7 run --nproc 2 -- sh -c 'echo threads $OMP_NUM_THREADS'
+is "P59: a value that is set stays" \
+    "$(grep -o 'threads.*' "$T/out" | sort -u)" "threads 7"
+
+if ! unshare -pf --mount-proc true 2>/dev/null; then
+    skip "P20: PID 1" "unshare -pf is not permitted here"
+    exit
+fi
+rm -f "$T/go2"
+unshare -pf --kill-child --mount-proc "$agent" -- sh -c '
+    echo ready; until [ -e '"$T"'/go2 ]; do sleep .05; done
+    t=0; while grep -q "^State:.Z" /proc/[0-9]*/status 2>/dev/null; do
+        t=$((t + 1)); [ $t -lt 200 ] || { echo zombies; break; }; sleep .05
+    done' >"$T/out" 2>"$T/err" </dev/null &
+bg=$!
+until_true 30 grep -q ready "$T/out"
+nsenter -t "$(pgrep -P $bg)" -p -m sh -c '(setsid true &)'
+touch "$T/go2"
+wait $bg
+is "P20: what an exec session leaves" "$?" 0
+hasnt "P20: is reaped" "$T/out" zombies
