@@ -297,6 +297,8 @@ static void run_leave(struct rank *r)
 {
     struct ddp_reducer *red = make_three(r);
 
+    /* Whoever goes before all have made one ends the job for them. */
+    (void)pthread_barrier_wait((pthread_barrier_t *)(uintptr_t)r->job->arg);
     for (size_t i = 0; i < 3 && red && r->rank != 1; i++)
         (void)ddp_reducer_ready(red, i, &r->err);
     if (r->rank == 0) { /* Its wait ends with what rank 1 or 2 does. */
@@ -311,9 +313,12 @@ static void run_leave(struct rank *r)
 static void test_free_in_the_midst(void **state)
 {
     static struct job j;
+    pthread_barrier_t made;
 
     (void)state;
-    job_run(&j, 3, run_leave, NULL);
+    assert_int_equal(pthread_barrier_init(&made, NULL, 3), 0);
+    job_run(&j, 3, run_leave, &made);
+    (void)pthread_barrier_destroy(&made);
 }
 
 static void test_wrong_arguments(void **state)
