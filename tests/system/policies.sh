@@ -14,7 +14,9 @@ run --nproc 2 --max-restarts 1 "${quick[@]}" --pre-start "
     setsid sh -c 'trap \"\" TERM; echo \$\$ >>$T/left; sleep 99' & sleep .1" \
     --grace 300ms -- sh -c 'for p in $(cat '"$T"'/left); do
         kill -0 $p 2>/dev/null && echo alive; done
-    echo work; [ $RANK = 0 ] || exit 3; exec sleep 60'
+    echo work; f='"$T"'/worked$TORCHELASTIC_RESTART_COUNT
+    [ $RANK != 0 ] || { : >$f; exec sleep 60; }
+    until [ -e $f ]; do sleep .02; done; exit 3'
 is "pre-start: before each round" "$rc $(lines 'pre-start\] pre 0') \
 $(lines 'pre-start\] pre 1') $(lines work)" '3 1 1 4'
 has "pre-start: its stderr goes to stderr" "$T/err" '^\[pre-start\] warn$'
