@@ -82,7 +82,16 @@ has "but a worker may set them" "$T/tty" ' -echo '
 # Ctrl-Z and job control, under a shell.
 echo 'echo up; read -r x; echo "got $x"' >"$T/ask"
 ask="sh '$T/ask'"
-echo 'trap "echo woken" CONT; echo up; while :; do sleep .1; done' >"$T/job"
+# No sh that forks: dash uses vfork, and a child that is stopped before its exec
+# leaves the parent neither stopped nor running.
+cat >"$T/job" <<'EOF'
+import signal
+signal.signal(signal.SIGCONT, lambda *a: print("woken", flush=True))
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print("up", flush=True)
+while True:
+    signal.pause()
+EOF
 stopped=('send until [[ $(jobs) == *Stopped* ]]; do sleep .1; done; echo now\n'
     'expect \nnow')
 in_shell "send '$agent' -- $ask\n" 'expect up' 'send \x1a' 'expect Stopped' \
@@ -97,7 +106,7 @@ in_shell "send '$agent' -- $ask &\n" 'expect up' "${stopped[@]}" \
     'send fg\n' 'expect sh .*ask' 'send ciao\n' 'expect got ciao' 'expect \$ '
 is "started in the background it leaves the terminal alone" "$rc" 0
 in_shell "send '$agent' -- env PS1=inner: bash --norc --noprofile -i\n" \
-    'expect \ninner:' "send sh '$T/job'\n" 'expect \nup' \
+    'expect \ninner:' "send python3 '$T/job'\n" 'expect \nup' \
     'send \x1a' 'expect Stopped.*job' 'expect inner:' \
     'send fg\n' 'expect woken' 'send \x03' 'expect inner:' \
     'send exit 0\n' 'expect finished' 'expect \$ '
