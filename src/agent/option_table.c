@@ -38,7 +38,7 @@ static const struct opt_row rows[] = {
     {ROW(OPT_RUN, "master-addr", host, "127.0.0.1",
              "Host of node rank 0: its barrier and MASTER_ADDR."),
      .at = AT(master_addr), .min = 1, .max = 253,
-     .more = "Must be given where --node-rank is not 0. The name may appear in "
+     .more = "The default serves pods on one machine. The name may appear in "
              "DNS late; on node rank 0 it need not resolve.",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "master-port", port, "29500", "The workers' MASTER_PORT."),

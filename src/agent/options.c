@@ -222,10 +222,6 @@ static int check_run(struct reader *r)
                        "%s %u must be less than %s %u",
                        options_said_by(o, TOPO_NODE_RANK), o->node_rank,
                        options_said_by(o, TOPO_NNODES), o->nnodes);
-    if (o->node_rank > 0 && !o->master_addr)
-        return err_set(r->e, ERR_USAGE,
-                       "--node-rank %u needs --master-addr HOST, the host of "
-                       "node rank 0", o->node_rank);
     if (o->http_port && (o->http_port == o->master_port ||
                          (o->nnodes > 1 && (o->http_port == o->barrier_port ||
                                             o->http_port == o->mesh_port))))
@@ -328,13 +324,6 @@ static int read_all(struct reader *r, int first, char *const *envp)
     return e ? e : check(r);
 }
 
-/* What was left open, and had to tell so until now, gets its default. */
-static void fill(struct options *o)
-{
-    if (!o->master_addr)
-        o->master_addr = "127.0.0.1";
-}
-
 int options_read(struct options *ret, int argc, char **argv, char *const *envp,
                  struct err *e)
 {
@@ -352,7 +341,6 @@ int options_read_at(struct options *ret, int argc, char **argv,
 
     memset(ret, 0, sizeof *ret);
     f = read_defaults(&r);
-    ret->master_addr = NULL; /* Whether it was given decides. */
     if (f == 0)
         f = find_command(&r, &first);
     if (f != 0)
@@ -363,9 +351,7 @@ int options_read_at(struct options *ret, int argc, char **argv,
         ret->n_args = argc - first;
         return 0;
     }
-    f = read_all(&r, first, envp);
-    fill(ret);
-    return f;
+    return read_all(&r, first, envp);
 }
 
 bool options_is_variable(const char *name, size_t len)

@@ -16,6 +16,19 @@ is "ranks are contiguous over pods of different size" \
 is "one MASTER_PORT for all" \
     "$(cat "$T"/pod?.out | cut -d' ' -f4 | sort -u | wc -l)" 1
 
+# Two agents on one machine need not say where pod 0 is.
+next_job
+for r in 0 1; do
+    timeout -k 5 60 "$agent" --nnodes 2 --node-rank $r --barrier-port \
+        "$barrier_port" -- true >"$T/pod$r.out" 2>"$T/pod$r.err" &
+    pod_pid[$r]=$!
+done
+ended 0 1
+is "--master-addr is this machine by default" "$codes" '0 0'
+has "which is told where pod 0 is looked for" "$T/pod1.err" \
+    'warning: no --master-addr: .* at 127.0.0.1'
+hasnt "and not by pod 0 itself" "$T/pod0.err" 'no --master-addr'
+
 # A name that does not resolve yet.
 if unshare -m true 2>/dev/null; then
     next_job

@@ -178,8 +178,11 @@ static void test_values(void **state)
     assert_true(o.master_port_given);
     good("agent --master-addr fe80::1 c", NULL);
     assert_string_equal(o.master_addr, "fe80::1");
-    good("agent --master-addr 127.0.0.1 --nnodes 2 --node-rank 1 c", NULL);
+    assert_int_equal(o.origins[TOPO_MASTER_ADDR], BY_WORD);
+    good("agent --nnodes 2 --node-rank 1 c", NULL);
     assert_int_equal(o.node_rank, 1); /* Two agents on a laptop. */
+    assert_string_equal(o.master_addr, "127.0.0.1");
+    assert_int_equal(o.origins[TOPO_MASTER_ADDR], BY_DEFAULT);
     good("agent c", NULL);
     assert_true(o.mesh == MESH_CHOICE_RING && !o.mesh_given);
     good("agent --mesh ring c", NULL);
@@ -312,7 +315,6 @@ static const struct {
     {"agent --nnodes 3:2 c", NULL, "MIN:MAX"},
     {"agent --nnodes 2 --node-rank 2 c", NULL,
      "--node-rank 2 must be less than --nnodes 2"},
-    {"agent --nnodes 2 --node-rank 1 c", NULL, "needs --master-addr HOST"},
     {"agent --no-restart-on 0 c", NULL, "exit codes from 1 to 255"},
     {"agent --no-restart-on 2, c", NULL, "exit codes from 1 to 255"},
     {"agent --exit-map worker c", NULL, "use CLASS=CODE,... with codes"},
