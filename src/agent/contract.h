@@ -1,8 +1,9 @@
-/* contract: the environment and the command's macros of one worker.
+/* contract: the environment of one worker, and its command.
  *
  * Pure. Built in a buffer of the caller before fork; nothing is allocated.
  * The torch contract is pytorch's torch/distributed/elastic/agent/server/
- * local_elastic_agent.py (_start_workers) and torch/distributed/run.py. */
+ * local_elastic_agent.py (_start_workers) and torch/distributed/run.py; the
+ * other dialects are the tables of contract_dialects.c. */
 #ifndef AGENT_CONTRACT_H
 #define AGENT_CONTRACT_H
 
@@ -12,6 +13,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define CONTRACT_TABLE(X)                                                      \
+    X(TORCH, "torch") X(MXNET, "mxnet") X(JAX, "jax")                          \
+    X(TENSORFLOW, "tensorflow") X(MPI, "mpi") X(HOROVOD, "horovod")
+
+enum contract_number {
+#define X(id, word) CONTRACT_NUMBER_##id,
+    CONTRACT_TABLE(X)
+#undef X
+    CONTRACTS,
+};
+enum contract_dialect { /* --contract; one bit each. */
+#define X(id, word) CONTRACT_##id = 1 << CONTRACT_NUMBER_##id,
+    CONTRACT_TABLE(X)
+#undef X
+};
+
+/* What a process is to the contract. */
+enum contract_kind { CONTRACT_WORKER, CONTRACT_PRE_START };
+
 struct contract_dataset {
     const char *name; /* Manifest's name. */
     const char *dir;  /* Finished folder. */
@@ -19,6 +39,8 @@ struct contract_dataset {
 
 struct contract_in {
     const char *const *base_env; /* agent's own environ at start, borrowed. */
+    enum contract_kind kind;
+    unsigned dialects; /* Bits of enum contract_dialect. */
     uint32_t node_rank, nnodes;
     uint32_t nproc, local_rank;       /* Of this pod. */
     uint32_t rank_base, world_size;   /* Sum of nproc below; of all pods. */
@@ -38,13 +60,18 @@ struct contract_in {
     int gpu;                /* AGENT_GPU; < 0: not set. */
     unsigned dead_port;     /* Proxy with --offline; 0: not offline. */
     const char *no_proxy;   /* Then: as of offline.h. */
+    const char *host;       /* Of this pod. */
+    const char *master_ip;  /* The address of master_addr; NULL: not known. */
+    const char *cluster;    /* With tensorflow: as of START, "HOST*NPROC" and
+                               others, with commas. */
 };
 
 /* Write the strings to `buf` of `cap` bytes and their addresses, ended by
  * NULL, to `envp` of `max` entries. Variables of options are left out
  * (options_is_variable()); what the contract sets replaces the base's.
  * Strings taken over from the base are borrowed from it. Fails with ERR_AGENT
- * where the room is too small. */
+ * where the room is too small, with ERR_USAGE where no such environment can
+ * be: a TF_CONFIG that is longer than the kernel takes. */
 int contract_env(const struct contract_in *in, char *buf, size_t cap,
                  const char **envp, size_t max, struct err *e);
 
@@ -56,8 +83,27 @@ void contract_room(const struct contract_in *in, size_t *ret_bytes,
 
 /* Replace the macros of the interface ({rank}, {local_rank}, {role}, ...) in
  * `src`; other braces are left alone. False where `cap` is too small. Used
- * for --log-prefix. */
+ * for --log-prefix and --expand. */
 bool contract_expand(const struct contract_in *in, const char *src, char *out,
                      size_t cap);
+
+/* How a worker's command differs from what was given. */
+struct contract_command {
+    char *const *words; /* Ended by NULL, borrowed. */
+    bool expand;        /* Replace macros in all but the first. */
+    const char *local_rank; /* Before its number, in a word of its own at the
+                               end; NULL: none. */
+};
+
+/* Bytes and entries that contract_command() needs at most, in any round. */
+void contract_command_room(const struct contract_in *in,
+                           const struct contract_command *c,
+                           size_t *ret_bytes, size_t *ret_entries);
+
+/* Write the words that differ to `buf`, and the addresses of all, ended by
+ * NULL, to `argv`. Fails with ERR_AGENT where the room is too small. */
+int contract_command(const struct contract_in *in,
+                     const struct contract_command *c, char *buf, size_t cap,
+                     char **argv, size_t max, struct err *e);
 
 #endif

@@ -21,27 +21,6 @@ int loop_again_new(struct loop *l, struct err *e)
     return 0;
 }
 
-/* --pre-start has no rank, and runs before the world is known. */
-void loop_strip_ranks(const char **envp)
-{
-    static const char *const names[] = {
-        "RANK=",           "LOCAL_RANK=",        "WORLD_SIZE=",
-        "GROUP_WORLD_SIZE=", "ROLE_RANK=",       "ROLE_WORLD_SIZE=",
-        "MASTER_PORT=",    "AGENT_PROCESS_INDEX=", "AGENT_PROCESS_NUM=",
-        "AGENT_GPU=",      "TORCHELASTIC_ERROR_FILE="};
-    const char **to = envp;
-
-    for (const char **from = envp; *from; from++) {
-        bool drop = false;
-
-        for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-            drop = drop || strncmp(*from, names[i], strlen(names[i])) == 0;
-        if (!drop)
-            *to++ = *from;
-    }
-    *to = NULL;
-}
-
 static void act_spawn_again(void *ctx, const struct pod_round *round,
                             uint32_t worker, uint32_t attempt)
 {

@@ -2,6 +2,7 @@
  * they are opened. */
 #include "agent/loop_parts.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +51,16 @@ static void net_link_message(void *ctx, const struct wire_msg *m)
 {
     pod_link_message(&((struct loop *)ctx)->pod, loop_now(), m);
     loop_after(ctx);
+}
+
+const char *loop_master_ip(struct loop *l)
+{
+    const char *host = l->plan->o->master_addr;
+    unsigned char ip[sizeof(struct in6_addr)];
+
+    if (inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1)
+        return host;
+    return l->peers ? peers_zero_ip(l->peers) : "127.0.0.1"; /* Alone. */
 }
 
 int loop_net_open(struct loop *l, struct err *e)

@@ -107,6 +107,9 @@ struct loop {
     char *env_bytes;
     const char **envp;
     size_t env_cap, envp_max;
+    char *word_bytes;       /* Of its command. */
+    char **argv;
+    size_t word_cap, argv_max;
     char *no_proxy;         /* OFFLINE_LIST_MAX; NULL: not offline. */
     char error_dir[64];     /* "": none. */
     uint64_t round_ticks;   /* When the round started, for proc.h. */
@@ -152,6 +155,18 @@ bool loop_tty_stopped(struct loop *l, pid_t pid, int status);
 
 /* loop_net.c */
 int loop_net_open(struct loop *l, struct err *e);
+/* The address of node rank 0 as this pod reaches it, or NULL. */
+const char *loop_master_ip(struct loop *l);
+
+/* loop_contract.c */
+bool loop_is_pre_start(const struct loop *l, uint32_t i);
+void loop_describe(struct loop *l, struct contract_in *in,
+                   const struct pod_round *round, uint32_t i);
+/* Room for all rounds; negative where there is no memory. */
+int loop_contract_new(struct loop *l, const struct contract_in *in);
+/* spec's argv and envp, in the loop's buffers: until the next call. */
+int loop_write_contract(struct loop *l, const struct contract_in *in,
+                        struct child_spec *spec, struct err *e);
 
 /* loop_workers.c */
 int loop_workers_new(struct loop *l, struct err *e);
@@ -184,7 +199,6 @@ void loop_hand_on_error(struct loop *l, const struct verdict *v);
 /* loop_again.c */
 int loop_again_new(struct loop *l, struct err *e);
 void loop_again_actions(struct pod_out *out);
-void loop_strip_ranks(const char **envp);
 void loop_sweep_workers(struct loop *l);
 
 /* loop_door.c */

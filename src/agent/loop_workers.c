@@ -20,38 +20,6 @@
 
 #define GUARD_AFTER_MS 5
 
-static void describe_worker(struct loop *l, struct contract_in *in,
-                            const struct pod_round *round, uint32_t i)
-{
-    const struct plan *p = l->plan;
-    const struct options *o = p->o;
-
-    memset(in, 0, sizeof *in);
-    in->base_env = (const char *const *)p->envp;
-    in->node_rank = round->group_rank;
-    in->nnodes = round->group_size ? round->group_size : o->nnodes;
-    in->nproc = p->nproc;
-    in->local_rank = i;
-    in->rank_base = round->rank_base;
-    in->world_size = round->world_size;
-    in->round = round->round;
-    in->max_restarts = o->max_restarts;
-    in->master_addr = o->master_addr;
-    in->master_port = round->master_port;
-    in->job_id = o->job_id;
-    in->role = o->role;
-    in->datasets = l->datasets;
-    in->n_datasets = o->n_datasets;
-    (void)snprintf(l->cookie, sizeof l->cookie, "%s.%04u.", p->cookie, i);
-    in->cookie = l->cookie;
-    in->error_dir = l->error_dir[0] ? l->error_dir : NULL;
-    in->omp_threads = p->omp_threads;
-    in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
-    in->gpu = p->has_gpus ? (int)i : -1;
-    in->dead_port = p->dead_port;
-    in->no_proxy = l->no_proxy;
-}
-
 int loop_workers_new(struct loop *l, struct err *e)
 {
     static const struct pod_round none;
@@ -61,16 +29,13 @@ int loop_workers_new(struct loop *l, struct err *e)
     if (l->plan->o->pre_start)
         n++;
     l->n_slots = (uint32_t)n;
-    describe_worker(l, &in, &none, 0);
-    contract_room(&in, &l->env_cap, &l->envp_max);
+    loop_describe(l, &in, &none, 0);
     l->workers = calloc(n, sizeof *l->workers);
     l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
     l->scratch = malloc(l->line_room);
-    l->env_bytes = malloc(l->env_cap);
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
-    l->envp = calloc(l->envp_max, sizeof *l->envp);
-    if (!l->workers || !l->relay_bytes || !l->scratch || !l->env_bytes ||
-        !l->envp || (in.dead_port && !l->no_proxy))
+    if (!l->workers || !l->relay_bytes || !l->scratch ||
+        (in.dead_port && !l->no_proxy) || loop_contract_new(l, &in) != 0)
         return err_set(e, ERR_AGENT, "no memory for %zu workers", n);
     for (size_t i = 0; i < n; i++) {
         struct worker *w = &l->workers[i];
@@ -88,11 +53,6 @@ int loop_workers_new(struct loop *l, struct err *e)
     return 0;
 }
 
-static bool is_pre_start(const struct loop *l, uint32_t i)
-{
-    return i == l->plan->nproc;
-}
-
 static void start_worker(struct loop *l, const struct pod_round *round,
                          uint32_t i)
 {
@@ -100,8 +60,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     char *const pre_start[] = {(char []){"sh"}, (char []){"-c"},
                                (char *)(uintptr_t)l->plan->o->pre_start, NULL};
     const struct machine_files *files = &l->plan->files;
-    struct child_spec spec = {.argv = is_pre_start(l, i) ? pre_start
-                                                         : l->plan->o->args,
+    struct child_spec spec = {.argv = pre_start,
                               .stdin_fd = l->stdin_fd,
                               .brand = brand_of_worker(l->plan->brand, i),
                               .tty = loop_tty_for(l, i),
@@ -109,18 +68,14 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     struct contract_in in;
     struct child c;
 
-    describe_worker(l, &in, round, i);
+    loop_describe(l, &in, round, i);
     stream_begin(&w->out, &in,
                  l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
     stream_begin(&w->err, &in,
                  l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX);
     w->n_starts++;
     w->start_ms = loop_now();
-    w->unborn = contract_env(&in, l->env_bytes, l->env_cap, l->envp,
-                             l->envp_max, &w->unborn_err) != 0;
-    if (!w->unborn && is_pre_start(l, i))
-        loop_strip_ranks(l->envp);
-    spec.envp = (char *const *)l->envp;
+    w->unborn = loop_write_contract(l, &in, &spec, &w->unborn_err) != 0;
     if (!w->unborn)
         w->unborn = child_spawn(&spec, &c, &w->unborn_err) != 0;
     if (w->unborn) {
@@ -209,7 +164,7 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
 {
     stream_close(&l->workers[i].out); /* Of the one before. */
     stream_close(&l->workers[i].err);
-    if (!is_pre_start(l, i))
+    if (!loop_is_pre_start(l, i))
         loop_make_error_dir(l, i, round->round);
     l->workers[i].oom_kills = facts_oom_kills();
     start_worker(l, round, i);
@@ -221,7 +176,7 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
 {
     struct worker *w = &l->workers[i];
     struct failure f = {.kind = FAILURE_WORKER, .code = code, .signo = signo};
-    struct pod_exit x = {.worker = is_pre_start(l, i) ? 0 : i,
+    struct pod_exit x = {.worker = loop_is_pre_start(l, i) ? 0 : i,
                          .pid = (uint32_t)w->pid,
                          .code = code,
                          .signo = signo,
@@ -261,7 +216,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
         code = child_code(status, &signo);
         loop_tty_ended(l, i, code, signo);
         exec_errno = child_exec_errno(&w->exec_fd);
-        if (exec_errno == 0 && !is_pre_start(l, i) &&
+        if (exec_errno == 0 && !loop_is_pre_start(l, i) &&
             facts_ran_by_shell(l->plan->o->args[0], code)) {
             exec_errno = ENOEXEC;
             code = ERR_NOEXEC;

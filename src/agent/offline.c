@@ -72,14 +72,16 @@ static bool add_pod(struct text *t, const char *s, size_t len,
     return add_entry(t, full, strlen(full)) && ok;
 }
 
-static bool add_list(struct text *t, const char *list, const char *domain)
+/* What follows a `stop` in an entry is not part of its host. */
+static bool add_list(struct text *t, const char *list, const char *stop,
+                     const char *domain)
 {
     bool ok = true;
 
     while (list && *list) {
         size_t len = strcspn(list, ",");
 
-        ok = add_pod(t, list, len, domain) && ok;
+        ok = add_pod(t, list, strcspn(list, stop), domain) && ok;
         list += len + (list[len] == ',');
     }
     return ok;
@@ -96,11 +98,11 @@ bool offline_no_proxy(const struct offline_in *in, char *out, size_t cap)
     text_init(&t, out, cap);
     if (is_name(in->master_addr, strlen(in->master_addr)))
         domain = strchr(in->master_addr, '.');
-    ok = add_list(&t, always, NULL);
-    ok = add_list(&t, in->service_host, NULL) && ok;
-    ok = add_list(&t, in->master_addr, NULL) && ok;
-    ok = add_list(&t, in->host, domain) && ok;
-    ok = add_list(&t, in->allow, NULL) && ok;
-    ok = add_list(&t, in->addresses, NULL) && ok;
-    return add_list(&t, in->pods, domain) && ok;
+    ok = add_list(&t, always, ",", NULL);
+    ok = add_list(&t, in->service_host, ",", NULL) && ok;
+    ok = add_list(&t, in->master_addr, ",", NULL) && ok;
+    ok = add_list(&t, in->host, ",", domain) && ok;
+    ok = add_list(&t, in->allow, ",", NULL) && ok;
+    ok = add_list(&t, in->addresses, ",", NULL) && ok;
+    return add_list(&t, in->pods, ",*", domain) && ok;
 }

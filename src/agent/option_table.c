@@ -91,6 +91,29 @@ static const struct opt_row rows[] = {
              "77, it alone.",
      .group = OPT_GROUP_JOB},
 
+    {ROW(OPT_RUN, "contract", contract, "torch",
+         "Whose variables tell workers who they are."),
+     .more = "\"torch\": as torchrun. \"jax\": JAX_COORDINATOR_ADDRESS, "
+             "JAX_NUM_PROCESSES, JAX_PROCESS_ID, and JAX_LOCAL_DEVICE_IDS "
+             "where it is unset and there are GPUs. \"tensorflow\": "
+             "TF_CONFIG; worker R listens on MASTER_PORT + R. \"mxnet\": "
+             "DMLC_ROLE and others. \"mpi\": OMPI_COMM_WORLD_*, the names "
+             "alone. \"horovod\": HOROVOD_RANK and others. All of them use "
+             "node rank 0's address and MASTER_PORT.",
+     .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
+         "Append --local-rank=N."),
+     .none = "off",
+     .more = "As torch.distributed.launch did; \"underscore\": "
+             "--local_rank=N. The value with = only.",
+     .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "expand", flag, NULL,
+         "Replace macros in the command's arguments."),
+     .at = AT(expand), .none = "off",
+     .more = "Those of --log-prefix; the command's name stays as it is. "
+             "{master_ip} is the address of node rank 0. Other braces stay.",
+     .group = OPT_GROUP_WORKERS},
+
     {ROW(STAGED, "dataset", paths, NULL,
              "Verify this manifest's files before any worker starts."),
      .at = AT(datasets), .count_at = AT(n_datasets), .arg = "MANIFEST",
@@ -297,8 +320,7 @@ static const struct opt_row rows[] = {
 
     LATER("hang-timeout"), LATER("hang-signal"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
-    LATER("contract"), LATER("servers"), LATER_FLAG("pass-local-rank"),
-    LATER_FLAG("expand"), LATER("preflight"),
+    LATER("servers"), LATER("preflight"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 
@@ -342,9 +364,9 @@ const struct opt_command *opt_commands(unsigned *ret_n)
 
 const char *opt_group_title(enum opt_group group)
 {
-    static const char *const titles[] = {"Job", "Data", "Restart and stop",
-                                         "Output", "Manifest", "Status",
-                                         "Other"};
+    static const char *const titles[] = {
+        "Job", "Workers", "Data", "Restart and stop", "Output", "Manifest",
+        "Status", "Other"};
 
     return titles[group];
 }

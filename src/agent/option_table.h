@@ -27,6 +27,7 @@ enum opt_command_bit {
 
 enum opt_group {
     OPT_GROUP_JOB,
+    OPT_GROUP_WORKERS,
     OPT_GROUP_DATA,
     OPT_GROUP_RESTART,
     OPT_GROUP_OUTPUT,

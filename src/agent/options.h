@@ -114,6 +114,10 @@ struct options {
     struct exit_map exit_map;
     uint64_t grace_ms;
 
+    unsigned contracts; /* Bits of enum contract_dialect. */
+    const char *pass_local_rank; /* "--local-rank=" or so; NULL: off. */
+    bool expand; /* Macros in the command. */
+
     const char *log_prefix; /* Template, or "none". */
     bool log_timestamps;
     enum log_format log_format;

@@ -1,6 +1,7 @@
 /* plan: see plan.h. */
 #include "agent/plan.h"
 
+#include "agent/contract.h"
 #include "agent/http.h"
 #include "agent/machine.h"
 #include "base/text.h"
@@ -220,5 +221,6 @@ void plan_barrier(const struct plan *p, struct barrier_config *ret)
                       : o->mesh == MESH_CHOICE_FULL ? MESH_FULL
                                                     : MESH_RING;
     ret->tell_hosts = o->offline && o->nnodes > 1;
+    ret->tell_nproc = o->contracts & CONTRACT_TENSORFLOW;
     ret->mesh_strict = o->mesh_given;
 }

@@ -88,7 +88,8 @@ struct barrier_config {
                             never. */
     uint32_t master_port;
     uint32_t mesh_reach; /* MESH_RING, MESH_FULL, or 0: no test. */
-    bool tell_hosts;     /* START has the pods' names and addresses. */
+    bool tell_hosts;     /* START has the pods' names and addresses; */
+    bool tell_nproc;     /* it has how many workers are where. */
     bool mesh_strict;    /* A pair that cannot reach each other is 200. */
 };
 

@@ -12,6 +12,15 @@ static void add(struct text *t, const char *s)
         text_add(t, "%s%s", t->len ? "," : "", s);
 }
 
+/* With the number of workers there. */
+static void add_place(struct text *t, const struct barrier *b, const char *s,
+                      uint32_t nproc)
+{
+    add(t, s);
+    if (*s && b->cfg.tell_nproc)
+        text_add(t, "*%u", nproc);
+}
+
 /* "10.0.0.1:29400" and "[fd00::1]:29400" without port and brackets. */
 static const char *bare(char *s)
 {
@@ -48,17 +57,23 @@ bool bar_list_hosts(const struct barrier *b, char out[WIRE_HOSTS_MAX])
     struct text t;
 
     text_init(&t, out, WIRE_HOSTS_MAX);
-    for (uint32_t i = 0; b->cfg.tell_hosts && i < b->cfg.nnodes; i++) {
+    if (!b->cfg.tell_hosts && !b->cfg.tell_nproc)
+        return true;
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
         const struct bar_peer *p = &b->peers[i];
 
         if (!p->member)
             continue;
-        add(&t, p->hello.host);
-        if (i == 0)
-            continue; /* Its own connection has no address. */
+        if (i == 0) { /* Its own connection has no address. */
+            add_place(&t, b, p->hello.host, p->hello.nproc);
+            continue;
+        }
+        if (b->cfg.tell_hosts)
+            add(&t, p->hello.host);
         (void)text_copy(addr, sizeof addr, p->addr);
-        add(&t, bare(addr));
-        add_here(&t, b, p->conn, last);
+        add_place(&t, b, bare(addr), p->hello.nproc);
+        if (b->cfg.tell_hosts)
+            add_here(&t, b, p->conn, last);
     }
     if (t.cut)
         out[0] = '\0'; /* Half a list helps half of the pods. */

@@ -166,7 +166,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
     m.n_restarts = b->n_restarts;
-    if (!bar_list_hosts(b, m.hosts) && first)
+    if (!bar_list_hosts(b, m.hosts) && first && b->cfg.tell_hosts)
         bar_say(b, LOG_WARNING, "--offline: the names of %u pods do not fit "
                 "in %d bytes, so workers reach other pods by HTTP under names "
                 "in .svc, .cluster.local or --offline-allow only; going on",

@@ -202,48 +202,6 @@ void peer_addr(const struct sockaddr *a, struct wire_addr *ret)
     }
 }
 
-static bool same_address(const struct sockaddr *a, const struct sockaddr *b)
-{
-    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
-    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
-
-    if (a->sa_family == AF_INET && b->sa_family == AF_INET)
-        return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET6)
-        return memcmp(&a6->sin6_addr, &b6->sin6_addr, 16) == 0;
-    if (a->sa_family == AF_INET6 && b->sa_family == AF_INET)
-        return IN6_IS_ADDR_V4MAPPED(&a6->sin6_addr) &&
-               memcmp(a6->sin6_addr.s6_addr + 12, &b4->sin_addr, 4) == 0;
-    return false;
-}
-
-void conn_learn_interface(struct conn *c)
-{
-    struct sockaddr_storage here;
-    int len = sizeof here;
-    struct ifaddrs *list = NULL;
-    struct peers *p = c->peers;
-
-    if (p->ifname[0] ||
-        uv_tcp_getsockname(&c->tcp, (struct sockaddr *)&here, &len) != 0 ||
-        getifaddrs(&list) != 0)
-        return;
-    if (here.ss_family == AF_INET6)
-        p->scope_id = ((struct sockaddr_in6 *)(void *)&here)->sin6_scope_id;
-    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
-        if (i->ifa_addr && !(i->ifa_flags & IFF_LOOPBACK) &&
-            same_address((struct sockaddr *)&here, i->ifa_addr)) {
-            (void)text_copy(p->ifname, sizeof p->ifname, i->ifa_name);
-            break;
-        }
-    freeifaddrs(list);
-}
-
-const char *peers_interface(struct peers *p)
-{
-    return p->ifname[0] ? p->ifname : NULL;
-}
-
 int peers_new(struct peers **ret, uv_loop_t *loop, const struct peers_out *out,
               uint32_t n_conns, const char *host, unsigned port, struct err *e)
 {
@@ -299,5 +257,5 @@ void peers_admit(struct peers *p, uint32_t conn)
     if (conn >= p->n_conns || !p->conns[conn])
         return;
     p->conns[conn]->is_guest = false;
-    conn_learn_interface(p->conns[conn]);
+    conn_learn(p->conns[conn]);
 }

@@ -66,5 +66,7 @@ void peers_link_close(struct peers *p, bool abort);
 /* The interface whose address a connection of the job uses on this machine,
  * never loopback; NULL where none is known (yet). */
 const char *peers_interface(struct peers *p);
+/* Pod 0's address, of the last connection to it or, on pod 0, from a pod. */
+const char *peers_zero_ip(const struct peers *p);
 
 #endif

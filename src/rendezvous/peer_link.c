@@ -57,7 +57,7 @@ static void on_connected(uv_connect_t *req, int status)
         return;
     }
     forget_addresses(p);
-    conn_learn_interface(c);
+    conn_learn(c);
     conn_start(c);
     p->out.link_up(p->out.ctx);
 }

@@ -31,6 +31,7 @@ struct peers {
     uv_poll_t listener;
     uv_timer_t rest; /* Until descriptors may be free again. */
     char ifname[IF_NAMESIZE];
+    char zero_ip[INET6_ADDRSTRLEN]; /* Of pod 0; "": not known yet. */
     uint32_t scope_id; /* Of the link-local address that the job uses. */
 
     const char *host;
@@ -51,7 +52,8 @@ void conn_send(struct conn *c, const struct wire_msg *m);
 void conn_close(struct conn *c, bool abort);
 /* The other side is gone, or is not to be listened to any more. */
 void conn_fail(struct conn *c, const char *why);
-void conn_learn_interface(struct conn *c);
+/* Of an admitted connection: which interface and address of pod 0 it uses. */
+void conn_learn(struct conn *c);
 void peer_addr(const struct sockaddr *a, struct wire_addr *ret);
 /* The link is closed: report it, unless it was dropped on purpose. */
 void link_closed(struct peers *p, struct conn *c, const char *why);

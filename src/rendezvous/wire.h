@@ -107,7 +107,8 @@ struct wire_msg {
     uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
     char hosts[WIRE_HOSTS_MAX]; /* START: names and addresses of the pods, with
-                                   commas; "": not told. */
+                                   commas; the one of each pod to reach it by
+                                   with "*" and its nproc; "": not told. */
     uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
                                        until the new start. */
     uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same. */

@@ -27,7 +27,8 @@ static const char *const no_env[] = {NULL};
 static inline struct contract_in job(const char *const *base_env)
 {
     struct contract_in in = {
-        .base_env = base_env, .node_rank = 1, .nnodes = 2, .nproc = 4,
+        .base_env = base_env, .dialects = CONTRACT_TORCH,
+        .node_rank = 1, .nnodes = 2, .nproc = 4,
         .local_rank = 2, .rank_base = 8, .world_size = 12, .round = 3,
         .max_restarts = 5, .master_addr = "w0", .master_port = 29501,
         .job_id = "job7", .role = "rank", .cookie = "c00c1e",

@@ -53,6 +53,27 @@ static void test_ipv6(void **state)
     assert_string_equal(last.hosts, "w0,w1,fd00::2,fd00::1");
 }
 
+/* For lists of all workers: the place of each pod has its number of these. */
+static void test_how_many_are_where(void **state)
+{
+    static const struct {
+        bool hosts;
+        const char *want;
+    } cases[] = {{false, "w0*2,10.0.0.1*2"}, {true, "w0*2,w1,10.0.0.1*2"}};
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct barrier_config c = usual(2);
+
+        c.tell_hosts = cases[i].hosts;
+        c.tell_nproc = true;
+        begin_with(&c);
+        all_arrive();
+        if (strncmp(last.hosts, cases[i].want, strlen(cases[i].want)) != 0)
+            fail_msg("%s", last.hosts);
+    }
+}
+
 /* A pod that comes back to its round is told again. */
 static void test_told_again(void **state)
 {
@@ -94,6 +115,7 @@ int main(void)
         cmocka_unit_test(test_only_where_asked),
         cmocka_unit_test(test_names_and_addresses),
         cmocka_unit_test(test_ipv6),
+        cmocka_unit_test(test_how_many_are_where),
         cmocka_unit_test(test_told_again),
         cmocka_unit_test(test_too_many),
     };

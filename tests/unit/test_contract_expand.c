@@ -46,6 +46,11 @@ static void test_expand(void **state)
     }
     in.n_datasets = 0;
     in.gpu = -1;
+    in.master_ip = "10.0.0.9";
+    in.master_addr = "w0";
+    assert_true(contract_expand(&in, "{master_addr} {master_ip}", out,
+                                sizeof out));
+    assert_string_equal(out, "w0 10.0.0.9");
     in.role = "{rank}"; /* A value is not expanded again. */
     assert_true(contract_expand(&in, "<{dataset_dir}{gpu}{role}>", out,
                                 sizeof out));
@@ -69,11 +74,99 @@ static void test_expand_into_little_room(void **state)
     assert_true(contract_expand(&in, "", out, 1));
 }
 
+/* "sh" keeps its name; words without a macro are the caller's own. */
+static void test_a_command(void **state)
+{
+    static const struct {
+        bool expand;
+        const char *local_rank, *want;
+    } cases[] = {
+        {false, NULL, "{role}|--r={rank}|{x}|"},
+        {true, NULL, "{role}|--r=10|{x}|"},
+        {false, "--local-rank=", "{role}|--r={rank}|{x}||--local-rank=2"},
+        {true, "--local_rank=", "{role}|--r=10|{x}||--local_rank=2"},
+    };
+    char *const words[] = {(char []){"{role}"}, (char []){"--r={rank}"},
+                           (char []){"{x}"}, (char []){""}, NULL};
+    struct contract_in in = job(no_env);
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct contract_command c = {words, cases[i].expand,
+                                     cases[i].local_rank};
+        char all[100] = "", *buf, **argv;
+        size_t bytes, entries, n = 0;
+        struct err e;
+
+        contract_command_room(&in, &c, &bytes, &entries);
+        buf = malloc(bytes);
+        argv = calloc(entries, sizeof *argv);
+        assert_true(buf && argv);
+        assert_int_equal(contract_command(&in, &c, buf, bytes, argv, entries,
+                                          &e), 0);
+        for (; argv[n]; n++)
+            (void)snprintf(all + strlen(all), sizeof all - strlen(all),
+                           "%s%s", n ? "|" : "", argv[n]);
+        assert_string_equal(all, cases[i].want);
+        assert_ptr_equal(argv[0], words[0]);
+        assert_ptr_equal(argv[3], words[3]);
+        assert_true(n < entries);
+        free(buf);
+        free(argv);
+    }
+}
+
+static void test_a_command_has_room(void **state)
+{
+    static char longest[PATH_MAX];
+    struct contract_dataset set = {"d", ""};
+    char *const words[] = {(char []){"a"},
+                           (char []){"{dataset_dir}{dataset_dir}{rank}"},
+                           (char []){"{dataset_dir}"}, NULL};
+    struct contract_command c = {words, true, "--local-rank="};
+    struct contract_in in = job(no_env);
+    size_t bytes, entries, need, n_ok = 0;
+    char **argv, *buf;
+    struct err e;
+
+    (void)state;
+    in.datasets = &set;
+    in.n_datasets = 1;
+    contract_command_room(&in, &c, &bytes, &entries);
+    memset(longest, 'l', sizeof longest - 1);
+    set.dir = longest; /* Known later. */
+    in.local_rank = UINT32_MAX;
+    in.rank_base = 0;
+    buf = malloc(bytes);
+    argv = calloc(entries, sizeof *argv);
+    assert_true(buf && argv);
+    assert_int_equal(contract_command(&in, &c, buf, bytes, argv, entries, &e),
+                     0);
+    need = 3 * sizeof longest + strlen(argv[1]) - 2 * strlen(longest) +
+           strlen(argv[3]);
+    assert_int_equal(strlen(argv[1]), 2 * strlen(longest) + 10);
+    assert_string_equal(argv[3], "--local-rank=4294967295");
+    for (size_t cap = need - 100; cap < need + 10; cap++) {
+        char *small = malloc(cap + 1);
+
+        n_ok += contract_command(&in, &c, small, cap, argv, entries, &e) == 0;
+        free(small);
+    }
+    assert_int_equal(n_ok, 10);
+    for (size_t max = 0; max < entries; max++)
+        assert_int_equal(contract_command(&in, &c, buf, bytes, argv, max, &e),
+                         -ERR_AGENT);
+    free(buf);
+    free(argv);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_expand),
         cmocka_unit_test(test_expand_into_little_room),
+        cmocka_unit_test(test_a_command),
+        cmocka_unit_test(test_a_command_has_room),
     };
 
     return cmocka_run_group_tests_name("contract_expand", tests, NULL, NULL);

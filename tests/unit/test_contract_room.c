@@ -20,8 +20,10 @@ static void test_the_room_is_enough(void **state)
     memset(list, 'n', sizeof list - 1);
     for (unsigned i = 0; i < 16; i++)
         sets[i].name = sets[i].dir = "";
+    in.dialects = (1u << CONTRACTS) - 1 - CONTRACT_TENSORFLOW; /* Bounded. */
     in.datasets = sets;
     in.n_datasets = 16;
+    in.host = any;
     in.role = in.job_id = in.master_addr = in.cookie = any;
     in.dead_port = 65535;
     contract_room(&in, &v.bytes, &v.entries);

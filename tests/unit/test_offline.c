@@ -25,7 +25,7 @@ static void test_lists(void **state)
                                                          "10.0.0.2,t-2.t"},
          ALWAYS ",t-0.t,t-1,t-1.t,t-0,10.0.0.1,10.0.0.2,t-2.t"},
         {{.master_addr = "job-master-0", .host = "job-worker-0",
-          .pods = "job-master-0,job-worker-0,10.1.1.1"},
+          .pods = "job-master-0*8,job-worker-0,10.1.1.1*4"},
          ALWAYS ",job-master-0,job-worker-0,10.1.1.1"},
         /* An address has no domain. */
         {{.master_addr = "10.0.0.1", .host = "a"}, ALWAYS ",10.0.0.1,a"},

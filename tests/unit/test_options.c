@@ -1,4 +1,5 @@
 /* options: command lines and environments, and what is read or said. */
+#include "agent/contract.h"
 #include "agent/options.h"
 
 #include "agent/option_table.h"
@@ -156,6 +157,21 @@ static void test_values(void **state)
     good("agent --no-restart-on 2,77 c", NULL);
     assert_true(o.no_restart_on[2] && o.no_restart_on[77]);
     assert_false(o.no_restart_on[3]);
+    assert_int_equal(o.contracts, CONTRACT_TORCH);
+    good("agent --contract all c", NULL);
+    assert_int_equal(o.contracts, (1u << CONTRACTS) - 1);
+    good("agent --contract mpi,jax --expand c", NULL);
+    assert_int_equal(o.contracts, CONTRACT_MPI | CONTRACT_JAX);
+    assert_true(o.expand && !o.pass_local_rank);
+    good("agent --pass-local-rank c", NULL);
+    assert_string_equal(o.pass_local_rank, "--local-rank=");
+    assert_string_equal(o.args[0], "c");
+    good("agent --pass-local-rank=underscore c", NULL);
+    assert_string_equal(o.pass_local_rank, "--local_rank=");
+    good("agent c", "AGENT_PASS_LOCAL_RANK=1");
+    assert_string_equal(o.pass_local_rank, "--local-rank=");
+    good("agent c", "AGENT_PASS_LOCAL_RANK=0");
+    assert_null(o.pass_local_rank);
     good("agent --restart-scope worker --pre-start x c", NULL);
     assert_int_equal(o.restart_scope, SCOPE_WORKER);
     assert_string_equal(o.pre_start, "x");
@@ -326,6 +342,11 @@ static const struct {
     {"agent --restart-scope pod c", NULL, "use one of: job, worker"},
     {"agent --pre-start= c", NULL, "--pre-start=: it must not be empty"},
     {"agent --restart-policy sometimes c", NULL, "use one of: never"},
+    {"agent --contract torch,caffe c", NULL, "use some of torch, mxnet"},
+    {"agent --contract torch, c", NULL, "use some of torch"},
+    {"agent --contract= c", NULL, "use some of torch"},
+    {"agent --pass-local-rank=2 c", NULL, "use one of: dash, underscore"},
+    {"agent --expand=1 c", NULL, "it takes no value"},
     {"agent --log-max 1M c", NULL, "without --log-dir"},
     {"agent --log-dir d --log-max 1000 c", NULL, "at least 4096"},
     {"agent --log-dir d --log-max 1X c", NULL, "SIZE:KEEP"},
@@ -436,6 +457,10 @@ static void test_print(void **state)
         {"--http=[fe80::1%eth0]:80", "http", "[fe80::1%eth0]:80"},
         {"--http=29400", "http", ":29400"}, /* One pod has no barrier port. */
         {"--restart-policy=exit-code", "restart-policy", "exit-code"},
+        {"--contract=horovod,torch", "contract", "torch,horovod"},
+        {"--pass-local-rank", "pass-local-rank", "dash"},
+        {"--pass-local-rank=underscore", "pass-local-rank", "underscore"},
+        {"--expand", "expand", "1"},
     };
     unsigned n;
     const struct opt_row *rows = opt_rows(&n);

@@ -1,0 +1,159 @@
+/* contract_dialects: the one table of what each dialect of --contract sets. */
+#include "agent/contract_parts.h"
+
+#include <string.h>
+
+/* X(dialect, name, value, kinds): `kinds` has a letter for each enum
+ * contract_kind that gets it, w and p. The same name in the base's environment
+ * is not handed on to others: it would tell of another process, such as this
+ * pod's rank. */
+#define NAMES(X)                                                               \
+    X(TORCH, "RANK", RANK, "w")                                                \
+    X(TORCH, "LOCAL_RANK", LOCAL_RANK, "w")                                    \
+    X(TORCH, "WORLD_SIZE", WORLD, "w")                                         \
+    X(TORCH, "LOCAL_WORLD_SIZE", LOCAL_WORLD, "wp")                            \
+    X(TORCH, "GROUP_RANK", NODE, "wp")                                         \
+    X(TORCH, "GROUP_WORLD_SIZE", NODES, "w")                                   \
+    X(TORCH, "ROLE_NAME", ROLE, "wp")                                          \
+    X(TORCH, "ROLE_RANK", RANK, "w")                                           \
+    X(TORCH, "ROLE_WORLD_SIZE", WORLD, "w")                                    \
+    X(TORCH, "MASTER_ADDR", ADDR, "wp")                                        \
+    X(TORCH, "MASTER_PORT", PORT, "w")                                         \
+    X(TORCH, "TORCHELASTIC_RESTART_COUNT", ROUND, "wp")                        \
+    X(TORCH, "TORCHELASTIC_MAX_RESTARTS", MAX_RESTARTS, "wp")                  \
+    X(TORCH, "TORCHELASTIC_RUN_ID", JOB_ID, "wp")                              \
+    /* With "True" no worker would host the store, and agent has none. */      \
+    X(TORCH, "TORCHELASTIC_USE_AGENT_STORE", FALSE, "wp")                      \
+    X(TORCH, "TORCHELASTIC_ERROR_FILE", ERROR_FILE, "w")                       \
+    X(JAX, "JAX_COORDINATOR_ADDRESS", ADDR_PORT, "w")                          \
+    X(JAX, "JAX_NUM_PROCESSES", WORLD, "w")                                    \
+    X(JAX, "JAX_PROCESS_ID", RANK, "w")                                        \
+    X(TENSORFLOW, "TF_CONFIG", TF_CONFIG, "w")                                 \
+    X(MXNET, "DMLC_ROLE", DMLC_ROLE, "w")                                      \
+    X(MXNET, "DMLC_NUM_WORKER", WORLD, "w")                                    \
+    X(MXNET, "DMLC_NUM_SERVER", NONE_OF, "w")                                  \
+    X(MXNET, "DMLC_PS_ROOT_URI", ADDR, "w")                                    \
+    X(MXNET, "DMLC_PS_ROOT_PORT", PORT, "w")                                   \
+    X(MXNET, "DMLC_WORKER_ID", RANK, "w")                                      \
+    X(MXNET, "DMLC_TASK_ID", RANK, "w")                                        \
+    X(MXNET, "DMLC_NUM_ATTEMPT", ROUND, "w")                                   \
+    /* ps-lite listens there, in each process alike. */                        \
+    X(MXNET, "PORT", NOTHING, "")                                              \
+    X(MPI, "OMPI_COMM_WORLD_RANK", RANK, "w")                                  \
+    X(MPI, "OMPI_COMM_WORLD_SIZE", WORLD, "w")                                 \
+    X(MPI, "OMPI_COMM_WORLD_LOCAL_RANK", LOCAL_RANK, "w")                      \
+    X(MPI, "OMPI_COMM_WORLD_LOCAL_SIZE", LOCAL_WORLD, "w")                     \
+    X(MPI, "OMPI_COMM_WORLD_NODE_RANK", LOCAL_RANK, "w")                       \
+    X(MPI, "OMPI_UNIVERSE_SIZE", WORLD, "w")                                   \
+    X(HOROVOD, "HOROVOD_RANK", RANK, "w")                                      \
+    X(HOROVOD, "HOROVOD_SIZE", WORLD, "w")                                     \
+    X(HOROVOD, "HOROVOD_LOCAL_RANK", LOCAL_RANK, "w")                          \
+    X(HOROVOD, "HOROVOD_LOCAL_SIZE", LOCAL_WORLD, "w")                         \
+    X(HOROVOD, "HOROVOD_CROSS_RANK", NODE, "w")                                \
+    X(HOROVOD, "HOROVOD_CROSS_SIZE", NODES, "w")                               \
+    X(HOROVOD, "HOROVOD_HOSTNAME", HOST, "w")                                  \
+    X(OWN, "AGENT_PROCESS_INDEX", RANK, "w")                                   \
+    X(OWN, "AGENT_PROCESS_NUM", WORLD, "w")                                    \
+    X(OWN, "AGENT_GPU", GPU, "w")
+
+enum value {
+    RANK, LOCAL_RANK, WORLD, LOCAL_WORLD, NODE, NODES, ROLE, ADDR, PORT,
+    ADDR_PORT, ROUND, MAX_RESTARTS, JOB_ID, FALSE, ERROR_FILE, TF_CONFIG,
+    DMLC_ROLE, NONE_OF, HOST, GPU, NOTHING,
+};
+
+#define CONTRACT_OWN (1u << CONTRACTS) /* Always. */
+
+static const struct row {
+    unsigned dialect;
+    const char *name;
+    enum value value;
+    const char *kinds;
+} rows[] = {
+#define X(dialect, name, value, kinds) {CONTRACT_##dialect, name, value, kinds},
+    NAMES(X)
+#undef X
+};
+#define N_ROWS (sizeof rows / sizeof rows[0])
+_Static_assert(N_ROWS <= CONTRACT_DROPS_MAX, "each may be dropped");
+
+static void add_row(struct env *v, const struct contract_in *in,
+                    const struct row *row)
+{
+    const char *name = row->name;
+    uint32_t rank = in->rank_base + in->local_rank;
+    bool is_ipv6 = strchr(in->master_addr, ':') != NULL;
+
+    switch (row->value) {
+    case RANK: env_add(v, "%s=%u", name, rank); break;
+    case LOCAL_RANK: env_add(v, "%s=%u", name, in->local_rank); break;
+    case WORLD: env_add(v, "%s=%u", name, in->world_size); break;
+    case LOCAL_WORLD: env_add(v, "%s=%u", name, in->nproc); break;
+    case NODE: env_add(v, "%s=%u", name, in->node_rank); break;
+    case NODES: env_add(v, "%s=%u", name, in->nnodes); break;
+    case ROLE: env_add(v, "%s=%s", name, in->role); break;
+    case ADDR: env_add(v, "%s=%s", name, in->master_addr); break;
+    case PORT: env_add(v, "%s=%u", name, in->master_port); break;
+    case ADDR_PORT:
+        env_add(v, is_ipv6 ? "%s=[%s]:%u" : "%s=%s:%u", name, in->master_addr,
+                in->master_port);
+        break;
+    case ROUND: env_add(v, "%s=%u", name, in->round); break;
+    case MAX_RESTARTS: env_add(v, "%s=%u", name, in->max_restarts); break;
+    case JOB_ID: env_add(v, "%s=%s", name, in->job_id); break;
+    case FALSE: env_add(v, "%s=False", name); break;
+    case ERROR_FILE:
+        if (in->error_dir)
+            env_add(v, "%s=%s/attempt_%u/%u/error.json", name, in->error_dir,
+                    in->round, in->local_rank);
+        else
+            env_add(v, "%s=", name);
+        break;
+    case TF_CONFIG: contract_add_tf_config(v, in); break;
+    case DMLC_ROLE: env_add(v, "%s=worker", name); break;
+    case NONE_OF: env_add(v, "%s=0", name); break;
+    case HOST: env_add(v, "%s=%s", name, in->host); break;
+    case GPU:
+        if (in->gpu >= 0)
+            env_add(v, "%s=%d", name, in->gpu);
+        break;
+    case NOTHING: break;
+    }
+}
+
+void contract_add_dialects(struct env *v, const struct contract_in *in)
+{
+    static const char letters[] = {[CONTRACT_WORKER] = 'w',
+                                   [CONTRACT_PRE_START] = 'p'};
+
+    for (unsigned i = 0; i < N_ROWS; i++) {
+        const struct row *row = &rows[i];
+        bool chosen = row->dialect & (in->dialects | CONTRACT_OWN);
+
+        if (chosen && strchr(row->kinds, letters[in->kind]))
+            add_row(v, in, row);
+        else if (chosen || (row->dialect == CONTRACT_TORCH &&
+                            row->value <= NODES)) /* Of the pod. */
+            v->drops[v->n_drops++] = row->name;
+    }
+}
+
+void contract_add_unset(struct env *v, const struct contract_in *in)
+{
+    /* A process of JAX takes all GPUs otherwise. */
+    if (in->dialects & CONTRACT_JAX && in->kind == CONTRACT_WORKER &&
+        in->gpu >= 0)
+        env_add(v, "JAX_LOCAL_DEVICE_IDS=%d", in->gpu);
+}
+
+void contract_room_dialects(const struct contract_in *in, size_t *bytes,
+                            size_t *entries)
+{
+    for (unsigned i = 0; i < N_ROWS; i++)
+        *bytes += strlen(rows[i].name) + 16; /* A number, "False". */
+    *bytes += strlen(in->role) + strlen(in->job_id);
+    *bytes += 3 * (strlen(in->master_addr) + 2); /* torch, jax, mxnet. */
+    *bytes += in->host ? strlen(in->host) : 0;
+    *bytes += in->dialects & CONTRACT_TENSORFLOW ? CONTRACT_STRING_MAX : 0;
+    *entries += N_ROWS + 1;
+}

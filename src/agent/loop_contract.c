@@ -1,0 +1,86 @@
+/* loop_contract: what a worker is told: its place in the job, and its words
+ * and environment in the loop's buffers. */
+#include "agent/loop_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool loop_is_pre_start(const struct loop *l, uint32_t i)
+{
+    return i == l->plan->nproc;
+}
+
+void loop_describe(struct loop *l, struct contract_in *in,
+                   const struct pod_round *round, uint32_t i)
+{
+    const struct plan *p = l->plan;
+    const struct options *o = p->o;
+
+    memset(in, 0, sizeof *in);
+    in->base_env = (const char *const *)p->envp;
+    in->kind = loop_is_pre_start(l, i) ? CONTRACT_PRE_START : CONTRACT_WORKER;
+    in->dialects = o->contracts;
+    in->node_rank = round->group_rank;
+    in->nnodes = round->group_size ? round->group_size : o->nnodes;
+    in->nproc = p->nproc;
+    in->local_rank = i;
+    in->rank_base = round->rank_base;
+    in->world_size = round->world_size;
+    in->round = round->round;
+    in->max_restarts = o->max_restarts;
+    in->master_addr = o->master_addr;
+    in->master_port = round->master_port;
+    in->job_id = o->job_id;
+    in->role = o->role;
+    in->datasets = l->datasets;
+    in->n_datasets = o->n_datasets;
+    (void)snprintf(l->cookie, sizeof l->cookie, "%s.%04u.", p->cookie, i);
+    in->cookie = l->cookie;
+    in->error_dir = l->error_dir[0] ? l->error_dir : NULL;
+    in->omp_threads = p->omp_threads;
+    in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
+    in->gpu = p->has_gpus ? (int)i : -1;
+    in->dead_port = p->dead_port;
+    in->no_proxy = l->no_proxy;
+    in->host = p->host;
+    in->master_ip = loop_master_ip(l);
+    in->cluster = round->hosts;
+}
+
+static struct contract_command command_of(const struct loop *l)
+{
+    const struct options *o = l->plan->o;
+
+    return (struct contract_command){.words = o->args,
+                                     .expand = o->expand,
+                                     .local_rank = o->pass_local_rank};
+}
+
+int loop_contract_new(struct loop *l, const struct contract_in *in)
+{
+    struct contract_command command = command_of(l);
+
+    contract_room(in, &l->env_cap, &l->envp_max);
+    contract_command_room(in, &command, &l->word_cap, &l->argv_max);
+    l->env_bytes = malloc(l->env_cap);
+    l->envp = calloc(l->envp_max, sizeof *l->envp);
+    l->word_bytes = malloc(l->word_cap);
+    l->argv = calloc(l->argv_max, sizeof *l->argv);
+    return l->env_bytes && l->envp && l->word_bytes && l->argv ? 0 : -1;
+}
+
+int loop_write_contract(struct loop *l, const struct contract_in *in,
+                        struct child_spec *spec, struct err *e)
+{
+    struct contract_command command = command_of(l);
+    int r = contract_env(in, l->env_bytes, l->env_cap, l->envp, l->envp_max,
+                         e);
+
+    spec->envp = (char *const *)l->envp;
+    if (r != 0 || in->kind == CONTRACT_PRE_START)
+        return r;
+    spec->argv = l->argv;
+    return contract_command(in, &command, l->word_bytes, l->word_cap, l->argv,
+                            l->argv_max, e);
+}
