@@ -195,6 +195,9 @@ static const char tail_1[] =
     "The verdict in at most 4096 bytes, where it exists.\n"
     ".It Pa /run/agent.sock\n"
     "Where\n.Nm Cm status\nasks; see\n.Fl Fl socket .\n"
+    ".It Pa /dev/shm\n"
+    "Before a round, what dead workers left there (nccl-*, torch_*, sem.* and "
+    "the like)\nis removed where nobody has it open or mapped.\n"
     ".It Pa STAGE/<name>@<digest16>/\nA finished data set.\n.El\n";
 
 static const char tail_2[] =

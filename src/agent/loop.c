@@ -227,7 +227,10 @@ static int loop_open(struct loop *l, struct err *e)
     l->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     l->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->stdin_fd = child_open_stdin();
-    l->guard_fd = -1;
+    l->guard_fd = l->folder.lock_fd = -1;
+    l->folder.id = l->plan->incarnation;
+    l->folder.job = scratch_job(l->plan->o->job_id, l->plan->zero,
+                                 l->plan->o->nnodes, l->folder.id);
     if (l->plan->nproc == 1 && !l->plan->o->log_dir) /* Files are relayed. */
         tty_open(&l->tty);
     if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0)
@@ -235,6 +238,7 @@ static int loop_open(struct loop *l, struct err *e)
     out.ctx = l;
     loop_mesh_actions(&out);
     loop_again_actions(&out);
+    loop_tidy_actions(&out);
     plan_pod(l->plan, &cfg);
     pod_init(&l->pod, &cfg, &out, loop_now());
     l->said_rank = cfg.node_rank;

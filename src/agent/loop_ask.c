@@ -5,7 +5,6 @@
 #include "agent/loop_ask.h"
 
 #include "base/log.h"
-#include "supervise/guard.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -269,6 +268,7 @@ void loop_asks_open(struct loop *l)
     if (all->tried)
         return;
     all->tried = true;
+    loop_guard_open(l); /* First: it knows the names that are tried. */
     (void)uv_timer_stop(&all->opener);
     if (status_socket_open(asked, l->plan->incarnation, &all->socket, &e) !=
         0) {
@@ -309,18 +309,6 @@ int loop_asks_new(struct loop *l, struct err *e)
     /* Not in the way of the first start. */
     (void)uv_timer_start(&all->opener, on_opener, ASK_OPEN_MS, 0);
     return loop_http_open(l, &all->http, e);
-}
-
-void loop_asks_file(const struct loop *l, struct guard_file *ret)
-{
-    const struct status_socket *s = &l->asks->socket;
-
-    memset(ret, 0, sizeof *ret);
-    if (s->fd < 0 || s->path[0] != '/')
-        return; /* The guard is in another folder. */
-    ret->path = s->path;
-    ret->dev = s->dev;
-    ret->ino = s->ino;
 }
 
 void loop_asks_end(struct loop *l)

@@ -37,7 +37,7 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->n_datasets = o->n_datasets;
     (void)snprintf(l->cookie, sizeof l->cookie, "%s.%04u.", p->cookie, i);
     in->cookie = l->cookie;
-    in->error_dir = l->error_dir[0] ? l->error_dir : NULL;
+    in->error_dir = l->folder.path[0] ? l->folder.path : NULL;
     in->omp_threads = p->omp_threads;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
     in->gpu = p->has_gpus ? (int)i : -1;

@@ -83,8 +83,7 @@ int loop_end(struct loop *l)
     pod_verdict(&l->pod, loop_now(), &v);
     loop_hand_on_error(l, &v);
     loop_forget_errors(l);
-    if (l->error_dir[0])
-        (void)rmdir(l->error_dir);
+    scratch_end(&l->folder);
     v.n_reaped = l->n_reaped;
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);

@@ -8,29 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Memory first: making folders on a disk can take longer than all the rest of
- * a start. */
-static void make_root(struct loop *l)
-{
-    static const char *const roots[] = {"/dev/shm", "/tmp"};
-
-    for (unsigned i = 0; i < 2 && !l->error_dir[0]; i++) {
-        (void)snprintf(l->error_dir, sizeof l->error_dir,
-                       "%s/agent-errors-XXXXXX", roots[i]);
-        if (!mkdtemp(l->error_dir))
-            l->error_dir[0] = '\0';
-    }
-}
-
 static void attempt_dir(const struct loop *l, uint32_t attempt, char *path,
                         size_t cap)
 {
-    (void)snprintf(path, cap, "%s/attempt_%u", l->error_dir, attempt);
+    (void)snprintf(path, cap, "%s/attempt_%u", l->folder.path, attempt);
 }
 
 void loop_error_file(const struct loop *l, uint32_t i, char *path, size_t cap)
 {
-    (void)snprintf(path, cap, "%s/attempt_%u/%u/error.json", l->error_dir,
+    (void)snprintf(path, cap, "%s/attempt_%u/%u/error.json", l->folder.path,
                    l->workers[i].attempt, i);
 }
 
@@ -40,13 +26,13 @@ void loop_make_error_dir(struct loop *l, uint32_t i, uint32_t attempt)
     char path[LOOP_ERROR_PATH];
     int n;
 
-    make_root(l);
-    if (!l->error_dir[0])
+    scratch_make(&l->folder);
+    if (!l->folder.path[0])
         return;
     loop_forget_errors_of(l, i);
     attempt_dir(l, attempt, path, sizeof path);
     (void)mkdir(path, 0700);
-    n = snprintf(path, sizeof path, "%s/attempt_%u/%u", l->error_dir, attempt,
+    n = snprintf(path, sizeof path, "%s/attempt_%u/%u", l->folder.path, attempt,
                  i);
     w->attempt = attempt;
     w->has_error_dir = n > 0 && mkdir(path, 0700) == 0;
@@ -62,7 +48,7 @@ void loop_forget_errors_of(struct loop *l, uint32_t i)
     w->has_error_dir = false;
     loop_error_file(l, i, path, sizeof path);
     (void)unlink(path);
-    (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", l->error_dir,
+    (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", l->folder.path,
                    w->attempt, i);
     (void)rmdir(path);
     attempt_dir(l, w->attempt, path, sizeof path);

@@ -4,6 +4,7 @@
 
 #include "agent/contract.h"
 #include "agent/loop.h"
+#include "agent/scratch.h"
 #include "base/log.h"
 #include "dataset/stager.h"
 #include "rendezvous/peer.h"
@@ -12,6 +13,7 @@
 #include "supervise/log_stats.h"
 #include "supervise/out.h"
 #include "supervise/relay.h"
+#include "supervise/shm.h"
 #include "supervise/tail.h"
 #include "supervise/tty.h"
 
@@ -111,7 +113,8 @@ struct loop {
     char **argv;
     size_t word_cap, argv_max;
     char *no_proxy;         /* OFFLINE_LIST_MAX; NULL: not offline. */
-    char error_dir[64];     /* "": none. */
+    struct scratch folder; /* With the error files. */
+    struct shm_start shm;
     uint64_t round_ticks;   /* When the round started, for proc.h. */
     uint64_t node_oom_kills; /* Soon after the last start, */
     bool has_node_oom;       /* where it was taken. */
@@ -178,6 +181,15 @@ void loop_sweep(struct loop *l);
 void loop_kill(struct loop *l, uint32_t worker, int signo);
 /* Worker `i` alone; plan->nproc: --pre-start. */
 void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i);
+
+/* loop_guard.c */
+/* Start the guard, unless it runs or is not needed. */
+void loop_guard_open(struct loop *l);
+/* Workers were started. */
+void loop_guard_them(struct loop *l);
+/* A worker is about to be started. */
+void loop_shm_begin(struct loop *l);
+void loop_tidy_actions(struct pod_out *out);
 
 /* loop_errors.c */
 void loop_make_error_dir(struct loop *l, uint32_t i, uint32_t attempt);
@@ -251,9 +263,6 @@ int loop_asks_new(struct loop *l, struct err *e);
 /* Make the socket of `agent status`, if it is to be made yet. */
 void loop_asks_open(struct loop *l);
 void loop_asks_end(struct loop *l);
-/* Its file, for the guard. */
-struct guard_file;
-void loop_asks_file(const struct loop *l, struct guard_file *ret);
 
 /* loop_mesh.c */
 void loop_mesh_actions(struct pod_out *out);

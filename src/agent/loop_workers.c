@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "supervise/brand.h"
 #include "supervise/facts.h"
-#include "supervise/guard.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -17,8 +16,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define GUARD_AFTER_MS 5
 
 int loop_workers_new(struct loop *l, struct err *e)
 {
@@ -90,38 +87,6 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     stream_open(&w->err, c.err_fd);
 }
 
-static void tell_guard(struct loop *l)
-{
-    for (uint32_t i = 0; i < l->n_slots; i++)
-        if (l->workers[i].pid > 0)
-            guard_add(l->guard_fd, l->workers[i].pid);
-}
-
-/* Forking the guard takes longer than all the rest of a start, so a job that
- * is over at once does without; until then PDEATHSIG alone must do. */
-static void on_guard_time(uv_timer_t *t)
-{
-    struct loop *l = t->data;
-    struct guard_file file;
-
-    if (l->guard_pid == 0 && !l->is_init) {
-        loop_asks_open(l); /* So that the guard knows of its file. */
-        loop_asks_file(l, &file);
-        l->guard_pid = guard_start(l->plan->own_cookie, l->plan->brand, &file,
-                                   &l->guard_fd);
-    }
-    tell_guard(l);
-    loop_note_machine(l);
-}
-
-static void guard_them(struct loop *l)
-{
-    if (loop_uv_open(l) == 0)
-        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
-                             0);
-    tell_guard(l);
-}
-
 /* The pods of a round may be others than before. */
 static void list_hosts(struct loop *l, const struct pod_round *round)
 {
@@ -148,6 +113,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         stream_close(&l->workers[i].err);
     }
     loop_forget_errors(l);
+    loop_shm_begin(l);
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         loop_make_error_dir(l, i, round->round);
     list_hosts(l, round);
@@ -157,7 +123,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
     oom_kills = facts_oom_kills(); /* While they load. */
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         l->workers[i].oom_kills = oom_kills;
-    guard_them(l);
+    loop_guard_them(l);
 }
 
 void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
@@ -167,8 +133,9 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
     if (!loop_is_pre_start(l, i))
         loop_make_error_dir(l, i, round->round);
     l->workers[i].oom_kills = facts_oom_kills();
+    loop_shm_begin(l);
     start_worker(l, round, i);
-    guard_them(l);
+    loop_guard_them(l);
 }
 
 static void report_death(struct loop *l, uint32_t i, int code, int signo,

@@ -108,6 +108,8 @@ void pod_leave(struct pod *p, uint64_t now_ms)
 
 void pod_nothing_runs(struct pod *p, uint64_t now_ms)
 {
+    bool ran = p->runs;
+
     p->settle_ms = 0;
     if (p->runs)
         p->round++;
@@ -117,6 +119,8 @@ void pod_nothing_runs(struct pod *p, uint64_t now_ms)
         pod_leave(p, now_ms);
         return;
     }
+    if (ran && p->out.tidy)
+        p->out.tidy(p->out.ctx);
     pod_get_ready(p, now_ms);
 }
 

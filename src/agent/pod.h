@@ -103,6 +103,9 @@ struct pod_out {
     void (*pre_start)(void *ctx, uint32_t round); /* It is worker 0 then. */
     void (*kill)(void *ctx, uint32_t worker, int signo);     /* Its group. */
     void (*sweep)(void *ctx, int signo); /* As in supervisor.h. */
+    /* Nothing of a round runs here any more, no pod runs the next one yet,
+     * and it may follow. NULL: there is nothing to do. */
+    void (*tidy)(void *ctx);
     /* The same for what one dead worker left; pod_worker_swept(), later. */
     void (*sweep_worker)(void *ctx, uint32_t worker, int signo);
     /* The connection to pod 0. */

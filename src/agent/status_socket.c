@@ -14,9 +14,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define BACKLOG 64
+#define FORGET_TRIES 100 /* Of 10 ms. */
 
 bool status_socket_place(unsigned i, uid_t uid, const char *runtime_dir,
                          char ret[STATUS_SOCKET_PATH_MAX])
@@ -146,32 +148,42 @@ static int take_name(const char *from, const char *to, const char *dir)
     return r == -EEXIST ? replace_stale(from, to, dir) : r;
 }
 
+struct names { /* Of the folder, and in it before it gets its name. */
+    char dir[STATUS_SOCKET_PATH_MAX], temp[STATUS_SOCKET_PATH_MAX + 24];
+};
+
+static void name_beside(const char *path, uint64_t seed, struct names *ret)
+{
+    const char *slash = strrchr(path, '/');
+
+    (void)snprintf(ret->dir, sizeof ret->dir, "%.*s",
+                   slash ? (int)(slash + 1 - path) : 2, slash ? path : "./");
+    (void)snprintf(ret->temp, sizeof ret->temp, "%s.agent-%08" PRIx32, ret->dir,
+                   (uint32_t)(seed ^ seed >> 32));
+}
+
 /* `path`, or the name beside it; negative errno. */
 static int open_at(const char *path, uint64_t seed, struct status_socket *ret)
 {
-    char dir[STATUS_SOCKET_PATH_MAX], temp[STATUS_SOCKET_PATH_MAX + 24];
-    const char *slash = strrchr(path, '/');
+    struct names n;
     struct stat st;
     int fd, r;
 
     if (strlen(path) > STATUS_SOCKET_ASKED_MAX)
         return -ENAMETOOLONG;
-    (void)snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash + 1 - path) : 2,
-                   slash ? path : "./");
-    (void)snprintf(temp, sizeof temp, "%s.agent-%08" PRIx32, dir,
-                   (uint32_t)(seed ^ seed >> 32));
-    fd = listen_at(temp);
+    name_beside(path, seed, &n);
+    fd = listen_at(n.temp);
     if (fd < 0)
         return fd;
     (void)text_copy(ret->path, sizeof ret->path, path);
-    r = take_name(temp, ret->path, dir);
+    r = take_name(n.temp, ret->path, n.dir);
     if (r == -EEXIST) {
         (void)text_copy(ret->taken, sizeof ret->taken, path);
         status_socket_second(path, getpid(), ret->path);
-        r = take_name(temp, ret->path, dir);
+        r = take_name(n.temp, ret->path, n.dir);
     }
     if (r != 0 || lstat(ret->path, &st) != 0) {
-        (void)unlink(temp);
+        (void)unlink(n.temp);
         (void)close(fd);
         return r != 0 ? r : -ENOENT;
     }
@@ -220,4 +232,52 @@ void status_socket_close(struct status_socket *s)
         st.st_ino == s->ino)
         (void)unlink(s->path);
     (void)close(steal_fd(&s->fd));
+}
+
+/* The name of a dead agent's socket. The lock of its folder keeps others from
+ * putting theirs there between the look and the removal. */
+static bool forget_name(const char *path, const char *dir)
+{
+    autoclose int lock = -1;
+
+    if (!is_stale(path))
+        return true;
+    lock = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) != 0)
+        return false;
+    if (is_stale(path))
+        (void)unlink(path);
+    return true;
+}
+
+static void forget_at(const char *path, uint64_t seed, pid_t agent)
+{
+    char second[STATUS_SOCKET_PATH_MAX];
+    struct names n;
+
+    if (strlen(path) > STATUS_SOCKET_ASKED_MAX)
+        return;
+    name_beside(path, seed, &n);
+    status_socket_second(path, agent, second);
+    for (unsigned i = 0; i < FORGET_TRIES; i++) {
+        bool done = forget_name(n.temp, n.dir);
+
+        done = forget_name(second, n.dir) && done;
+        if (forget_name(path, n.dir) && done)
+            return;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+}
+
+void status_socket_forget(const char *asked, uint64_t seed, pid_t agent)
+{
+    char path[STATUS_SOCKET_PATH_MAX];
+
+    if (asked) {
+        forget_at(asked, seed, agent);
+        return;
+    }
+    for (unsigned i = 0; i < STATUS_SOCKET_PLACES; i++)
+        if (status_socket_place(i, geteuid(), getenv("XDG_RUNTIME_DIR"), path))
+            forget_at(path, seed, agent);
 }

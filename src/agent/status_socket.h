@@ -38,6 +38,9 @@ int status_socket_open(const char *asked, uint64_t seed,
                        struct status_socket *ret, struct err *e);
 /* Stop, and remove the file where it is still ours. */
 void status_socket_close(struct status_socket *s);
+/* After the death of the agent that opened it, `agent`: remove what it left,
+ * or was about to make. Waits at most a second for others. */
+void status_socket_forget(const char *asked, uint64_t seed, pid_t agent);
 
 /* A connection to the agent at `path`, or a negative errno: -ECONNREFUSED
  * where its agent is dead. -EPERM where it is that of another user who is not

@@ -10,7 +10,6 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -40,18 +39,9 @@ static void kill_what_is_left(const char *cookie, uint64_t brand,
     }
 }
 
-static void remove_file(const struct guard_file *f)
-{
-    struct stat st;
-
-    if (f->path && lstat(f->path, &st) == 0 && st.st_dev == f->dev &&
-        st.st_ino == f->ino)
-        (void)unlink(f->path);
-}
-
 static void __attribute__((noreturn))
 guard_main(int fd, const char *cookie, uint64_t brand,
-           const struct guard_file *file)
+           const struct guard_last *last, pid_t agent)
 {
     pid_t sessions[GUARD_SESSIONS_MAX], pid;
     unsigned n = 0;
@@ -59,7 +49,6 @@ guard_main(int fd, const char *cookie, uint64_t brand,
 
     (void)setsid();
     (void)prctl(PR_SET_NAME, "agent-guard");
-    (void)!chdir("/");
     if (fd != 0) {
         (void)dup2(fd, 0);
         (void)close(fd);
@@ -77,24 +66,24 @@ guard_main(int fd, const char *cookie, uint64_t brand,
             _exit(0);
         sessions[n++ % GUARD_SESSIONS_MAX] = pid;
     }
-    remove_file(file);
     kill_what_is_left(cookie, brand, sessions,
                       n < GUARD_SESSIONS_MAX ? n : GUARD_SESSIONS_MAX);
+    last->run(last->ctx, agent);
     _exit(0);
 }
 
 pid_t guard_start(const char *cookie, uint64_t brand,
-                  const struct guard_file *file, int *ret_fd)
+                  const struct guard_last *last, int *ret_fd)
 {
     int fds[2];
-    pid_t pid;
+    pid_t agent = getpid(), pid;
 
     if (pipe2(fds, O_CLOEXEC) != 0)
         return -errno;
     pid = fork();
     if (pid == 0) {
         (void)close(fds[1]);
-        guard_main(fds[0], cookie, brand, file);
+        guard_main(fds[0], cookie, brand, last, agent);
     }
     (void)close(fds[0]);
     if (pid < 0) {

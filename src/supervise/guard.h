@@ -10,17 +10,17 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A file that is to go, too, if it is still the same one then. */
-struct guard_file {
-    const char *path; /* NULL: none. Borrowed for the call. */
-    dev_t dev;
-    ino_t ino;
+/* Called in the guard, with a copy of agent's memory, once agent is dead and
+ * nothing of its workers runs: its files are to go, too. */
+struct guard_last {
+    void (*run)(void *ctx, pid_t agent);
+    void *ctx;
 };
 
 /* Start it; *ret_fd is agent's end (CLOEXEC). Returns its pid, or a negative
  * errno: agent then goes on without. `cookie` and `brand` as in proc.h. */
 pid_t guard_start(const char *cookie, uint64_t brand,
-                  const struct guard_file *file, int *ret_fd);
+                  const struct guard_last *last, int *ret_fd);
 
 /* Tell it of a worker, whose session it shall watch too. */
 void guard_add(int fd, pid_t worker);

@@ -35,6 +35,37 @@ static void test_failure_and_restart(void **state)
     assert_int_equal(p.cause.local_rank, 0);
 }
 
+static void on_tidy(void *c)
+{
+    (void)c;
+    add("tidy ");
+}
+
+/* When nothing of a round runs any more, and another one may follow. */
+static void test_tidy(void **state)
+{
+    (void)state;
+    member_runs();
+    p.out.tidy = on_tidy;
+    ends(10, 1, 3);
+    ends(12, 0, 143);
+    told("kill0:15 sweep:15 FAILED ");
+    pod_swept(&p, 13, 1, false);
+    told("");
+    pod_swept(&p, 14, 0, false); /* Before pod 0 hears of it. */
+    told("tidy FAILED ARRIVED ");
+    hear(20, (struct wire_msg){.kind = WIRE_START, .round = 1, .rank_base = 2,
+                               .world_size = 4, .group_rank = 1,
+                               .group_size = 2});
+    told("spawn1 ");
+    pod_signal(&p, 30, SIGTERM); /* None will follow. */
+    ends(31, 0, 143);
+    ends(32, 1, 143);
+    pod_swept(&p, 33, 0, false);
+    pod_swept(&p, 34, 0, false);
+    assert_null(strstr(story, "tidy"));
+}
+
 static void test_a_kill_beats_its_consequence(void **state)
 {
     (void)state;
@@ -181,6 +212,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_pod_alone),
         cmocka_unit_test(test_failure_and_restart),
+        cmocka_unit_test(test_tidy),
         cmocka_unit_test(test_a_kill_beats_its_consequence),
         cmocka_unit_test(test_failure_settles_in_time),
         cmocka_unit_test(test_no_failure_is_lost),

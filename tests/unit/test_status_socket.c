@@ -258,6 +258,34 @@ static void test_only_the_own_file_is_removed(void **state)
     status_socket_close(&b);
 }
 
+/* Each step of an agent at which it may be killed. */
+static void test_what_a_killed_one_leaves_is_forgotten(void **state)
+{
+    struct status_socket first, s;
+    char temp[128];
+
+    (void)state;
+    leave_stale(path);
+    status_socket_forget(path, 99, getpid());
+    assert_int_equal(access(path, F_OK), -1);
+
+    open_at(&first, 1);
+    open_at(&s, 2);
+    assert_string_equal(s.path, second);
+    status_socket_forget(path, 2, getpid()); /* Both are alive. */
+    assert_true(answers(path) && answers(second));
+    (void)close(s.fd);
+    status_socket_forget(path, 2, getpid());
+    assert_true(answers(path));
+    assert_int_equal(access(second, F_OK), -1);
+    status_socket_close(&first);
+
+    (void)snprintf(temp, sizeof temp, "%s/.agent-%08x", dir, 3);
+    leave_stale(temp);
+    status_socket_forget(path, 3, getpid());
+    assert_int_equal(access(temp, F_OK), -1);
+}
+
 static void test_no_place(void **state)
 {
     struct status_socket s;
@@ -285,6 +313,7 @@ int main(void)
         IN_FOLDER(test_many_find_a_stale_one),
         IN_FOLDER(test_what_is_not_ours_is_let_be),
         IN_FOLDER(test_only_the_own_file_is_removed),
+        IN_FOLDER(test_what_a_killed_one_leaves_is_forgotten),
         IN_FOLDER(test_no_place),
     };
 

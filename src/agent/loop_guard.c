@@ -1,0 +1,97 @@
+/* loop_guard: what agent leaves in order: the guard, and the files that
+ * outlive the workers that made them. */
+#include "agent/loop_parts.h"
+
+#include "agent/status_socket.h"
+#include "base/log.h"
+#include "supervise/guard.h"
+
+#include <string.h>
+
+#define GUARD_AFTER_MS 5
+
+/* In the guard. */
+static void forget_files(void *ctx, pid_t agent)
+{
+    const struct loop *l = ctx;
+
+    status_socket_forget(l->plan->o->socket, l->plan->incarnation, agent);
+    scratch_forget(&l->folder);
+}
+
+void loop_guard_open(struct loop *l)
+{
+    const struct guard_last last = {.run = forget_files, .ctx = l};
+
+    if (l->guard_pid == 0 && !l->is_init)
+        l->guard_pid = guard_start(l->plan->own_cookie, l->plan->brand, &last,
+                                   &l->guard_fd);
+}
+
+static void tell_guard(struct loop *l)
+{
+    for (uint32_t i = 0; i < l->n_slots; i++)
+        if (l->workers[i].pid > 0)
+            guard_add(l->guard_fd, l->workers[i].pid);
+}
+
+/* Remove what dead agents left; whether agents of other jobs are alive. */
+static bool look_for_others(const struct loop *l)
+{
+    return scratch_sweep(&l->folder, SHM_DIR, SCRATCH_AGE_S);
+}
+
+/* Forking the guard takes longer than all the rest of a start, so a job that
+ * is over at once does without; until then PDEATHSIG alone must do. */
+static void on_guard_time(uv_timer_t *t)
+{
+    struct loop *l = t->data;
+    bool first = l->folder.lock_fd < 0;
+
+    loop_guard_open(l);
+    loop_asks_open(l);
+    tell_guard(l);
+    scratch_lock(&l->folder);
+    if (first)
+        (void)look_for_others(l);
+    loop_note_machine(l);
+}
+
+void loop_guard_them(struct loop *l)
+{
+    if (loop_uv_open(l) == 0)
+        (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
+                             0);
+    tell_guard(l);
+}
+
+/* --- shared memory --- */
+
+void loop_shm_begin(struct loop *l)
+{
+    if (l->shm.taken)
+        return;
+    scratch_make(&l->folder);
+    if (strncmp(l->folder.path, SHM_DIR "/", sizeof SHM_DIR) == 0)
+        shm_begin(&l->shm, SHM_DIR, l->folder.path, false);
+}
+
+static void act_tidy(void *ctx)
+{
+    struct loop *l = ctx;
+    struct shm_swept s;
+
+    if (!l->shm.taken)
+        return;
+    shm_sweep(&l->shm, SHM_DIR, look_for_others(l) || shm_is_of_host(), &s);
+    if (s.n > 0)
+        log_info("removed what dead workers left in " SHM_DIR ": %u file%s, "
+                 "%llu KiB (%s%s)", s.n, s.n == 1 ? "" : "s",
+                 (unsigned long long)(s.bytes / 1024), s.name,
+                 s.n == 1 ? "" : ", ...");
+}
+
+void loop_tidy_actions(struct pod_out *out)
+{
+    out->tidy = act_tidy;
+}
