@@ -21,6 +21,7 @@
 
 struct stat_line {
     char state;
+    bool is_dead;
     pid_t ppid, group, session;
     uint64_t start;
 };
@@ -42,7 +43,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
 {
     char path[64], buf[1024];
     const char *s;
-    int ppid, group, session;
+    int ppid, group, session, threads;
     unsigned long long start;
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
@@ -50,9 +51,12 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
         return false;
     s = strrchr(buf, ')'); /* The name before it may hold anything. */
     if (!s || sscanf(s, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s "
-                        "%*s %*s %*s %*s %*s %*s %*s %llu",
-                     &ret->state, &ppid, &group, &session, &start) != 5)
+                        "%*s %*s %*s %*s %*s %d %*s %llu",
+                     &ret->state, &ppid, &group, &session, &threads,
+                     &start) != 6)
         return false;
+    /* A main thread that has ended is a zombie, though others may run on. */
+    ret->is_dead = ret->state == 'X' || (ret->state == 'Z' && threads <= 1);
     ret->ppid = ppid;
     ret->group = group;
     ret->session = session;
@@ -144,7 +148,7 @@ static unsigned list_processes(const struct proc_query *q,
         pid_t pid = (pid_t)strtol(ent->d_name, NULL, 10);
 
         if (pid <= 0 || pid == q->self || in_list(q->skip, q->n_skip, pid) ||
-            !read_stat(pid, &st) || st.state == 'Z' || st.state == 'X')
+            !read_stat(pid, &st) || st.is_dead)
             continue;
         list[n++] = (struct entry){.pid = pid,
                                    .ppid = st.ppid,

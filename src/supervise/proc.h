@@ -28,7 +28,7 @@ struct proc_query {
 
 /* Send `signo` (0: none) to all of them but the members of `groups`; returns
  * how many live outside of `groups`, and one of them in *ret_pid. Zombies do
- * not count. Without /proc: 0. */
+ * not count, but where threads of theirs run on. Without /proc: 0. */
 unsigned proc_signal_left(const struct proc_query *q, int signo,
                           pid_t *ret_pid);
 

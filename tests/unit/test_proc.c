@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -265,6 +267,59 @@ static void test_signals(void **state)
     end(&spared);
 }
 
+static void *wait_for_end(void *fd)
+{
+    char c;
+
+    (void)!read(*(int *)fd, &c, 1);
+    _exit(0);
+}
+
+/* Its main thread has ended, and ps calls it a zombie: it runs all the same. */
+static void test_main_thread_has_ended(void **state)
+{
+    struct proc_query q = query();
+    struct stat st;
+    char path[64], line[512];
+    int go[2];
+    pid_t pid;
+    bool is_zombie = false;
+
+    (void)state;
+    assert_int_equal(pipe2(go, O_CLOEXEC), 0);
+    pid = fork();
+    if (pid == 0) {
+        pthread_t t;
+
+        (void)close(go[1]);
+        (void)setsid();
+        if (pthread_create(&t, NULL, wait_for_end, &go[0]) == 0)
+            pthread_exit(NULL);
+        _exit(1);
+    }
+    (void)close(go[0]);
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    for (unsigned i = 0; i < 3000 && !is_zombie; i++) {
+        FILE *f = fopen(path, "re");
+
+        assert_non_null(f);
+        assert_non_null(fgets(line, sizeof line, f));
+        (void)fclose(f);
+        is_zombie = strstr(line, ") Z ") != NULL;
+        (void)usleep(10000);
+    }
+    assert_true(is_zombie);
+    q.sessions = &pid;
+    q.n_sessions = 1;
+    assert_int_equal(count(&q), 1);
+    (void)close(go[1]);
+    assert_int_equal(waitid(P_PID, (id_t)pid, &(siginfo_t){0},
+                            WEXITED | WNOWAIT), 0);
+    assert_int_equal(count(&q), 0); /* Now it is one. */
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void test_other_children(void **state)
 {
     struct life a, b;
@@ -303,6 +358,7 @@ int main(void)
         cmocka_unit_test(test_adopted),
         cmocka_unit_test(test_child_of_ours),
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_main_thread_has_ended),
         cmocka_unit_test(test_other_children),
         cmocka_unit_test(test_wchan),
     };
