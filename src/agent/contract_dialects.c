@@ -1,6 +1,8 @@
 /* contract_dialects: the one table of what each dialect of --contract sets. */
 #include "agent/contract_parts.h"
 
+#include "agent/torchrun.h"
+
 #include <string.h>
 
 /* X(dialect, name, value, kinds): `kinds` has a letter for each enum
@@ -54,14 +56,18 @@
     X(HOROVOD, "HOROVOD_HOSTNAME", HOST, "w")                                  \
     X(OWN, "AGENT_PROCESS_INDEX", RANK, "w")                                   \
     X(OWN, "AGENT_PROCESS_NUM", WORLD, "w")                                    \
-    X(OWN, "AGENT_GPU", GPU, "w")
+    X(OWN, "AGENT_GPU", GPU, "w")                                              \
+    /* With torchrun's options alone. */                                       \
+    X(OWN, "CUDA_VISIBLE_DEVICES", DEVICE, "wp")                               \
+    X(OWN, "TORCHELASTIC_SIGNALS_TO_HANDLE", SIGNALS, "wp")
 
 enum value {
     RANK, LOCAL_RANK, WORLD, LOCAL_WORLD, NODE, NODES, ROLE, ADDR, PORT,
     ADDR_PORT, ROUND, MAX_RESTARTS, JOB_ID, FALSE, ERROR_FILE, TF_CONFIG,
-    DMLC_ROLE, NONE_OF, HOST, GPU, NOTHING,
+    DMLC_ROLE, NONE_OF, HOST, GPU, DEVICE, SIGNALS, NOTHING,
 };
 
+#define CONTRACT_DEVICE_MAX 128
 #define CONTRACT_OWN (1u << CONTRACTS) /* Always. */
 
 static const struct row {
@@ -77,6 +83,16 @@ static const struct row {
 #define N_ROWS (sizeof rows / sizeof rows[0])
 _Static_assert(N_ROWS <= CONTRACT_DROPS_MAX, "each may be dropped");
 
+static void add_device(struct env *v, const struct contract_in *in,
+                       const char *name)
+{
+    char device[CONTRACT_DEVICE_MAX];
+
+    if (in->virtual_local_rank && in->kind == CONTRACT_WORKER &&
+        torchrun_device(in->visible, in->local_rank, device, sizeof device))
+        env_add(v, "%s=%s", name, device);
+}
+
 static void add_row(struct env *v, const struct contract_in *in,
                     const struct row *row)
 {
@@ -86,7 +102,10 @@ static void add_row(struct env *v, const struct contract_in *in,
 
     switch (row->value) {
     case RANK: env_add(v, "%s=%u", name, rank); break;
-    case LOCAL_RANK: env_add(v, "%s=%u", name, in->local_rank); break;
+    case LOCAL_RANK:
+        env_add(v, "%s=%u", name,
+                in->virtual_local_rank ? 0 : in->local_rank);
+        break;
     case WORLD: env_add(v, "%s=%u", name, in->world_size); break;
     case LOCAL_WORLD: env_add(v, "%s=%u", name, in->nproc); break;
     case NODE: env_add(v, "%s=%u", name, in->node_rank); break;
@@ -116,6 +135,11 @@ static void add_row(struct env *v, const struct contract_in *in,
     case GPU:
         if (in->gpu >= 0)
             env_add(v, "%s=%d", name, in->gpu);
+        break;
+    case DEVICE: add_device(v, in, name); break;
+    case SIGNALS:
+        if (in->signals)
+            env_add(v, "%s=%s", name, in->signals);
         break;
     case NOTHING: break;
     }
@@ -155,5 +179,7 @@ void contract_room_dialects(const struct contract_in *in, size_t *bytes,
     *bytes += 3 * (strlen(in->master_addr) + 2); /* torch, jax, mxnet. */
     *bytes += in->host ? strlen(in->host) : 0;
     *bytes += in->dialects & CONTRACT_TENSORFLOW ? CONTRACT_STRING_MAX : 0;
+    *bytes += in->virtual_local_rank ? CONTRACT_DEVICE_MAX : 0;
+    *bytes += in->signals ? strlen(in->signals) : 0;
     *entries += N_ROWS + 1;
 }

@@ -58,13 +58,15 @@ static void print_wrapped(FILE *out, size_t column, int indent,
     fprintf(out, "\n");
 }
 
-static void print_rows(FILE *out, unsigned of, enum opt_group group)
+static void print_rows(FILE *out, const struct opt_command *c,
+                       enum opt_group group)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
+    const struct opt_table *table = opt_table_of(c);
+    const struct opt_row *rows = table->rows;
+    unsigned of = c->bit;
     bool titled = false;
 
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < table->n; i++) {
         const char *initial = rows[i].initial ? rows[i].initial : rows[i].none;
         char left[64], right[256];
         struct text t;
@@ -77,7 +79,10 @@ static void print_rows(FILE *out, unsigned of, enum opt_group group)
         titled = true;
         text_init(&t, left, sizeof left);
         help_option(&t, &rows[i]);
-        fprintf(out, "  %-*s ", HELP_COLUMN - 3, left);
+        if (t.len > HELP_COLUMN - 3)
+            fprintf(out, "  %s\n%*s", left, HELP_COLUMN, "");
+        else
+            fprintf(out, "  %-*s ", HELP_COLUMN - 3, left);
         text_init(&t, right, sizeof right);
         text_add(&t, "%s", rows[i].help);
         if (initial && *initial)
@@ -106,7 +111,12 @@ static void print_text(FILE *out, const struct opt_command *of)
                 fprintf(out, "  %-10s %s\n", c[i].word, c[i].help);
     }
     for (int g = 0; g < OPT_GROUPS; g++)
-        print_rows(out, of->bit, (enum opt_group)g);
+        print_rows(out, of, (enum opt_group)g);
+    if (of->command == CMD_TORCHRUN)
+        fprintf(out, "\nMost are also variables: PET_NNODES=2 is --nnodes 2. "
+                     "Variables of agent's own\noptions, AGENT_DATASET say, "
+                     "count where torchrun has no such option. See\n"
+                     "agent(1).\n");
     if (of->command == CMD_RUN)
         fprintf(out, "\nEach option of run is also a variable: AGENT_GRACE=10s "
                      "is --grace 10s.\nDurations: 500ms, 10s, 5m, 2h. See "

@@ -20,15 +20,14 @@ static void words_of(FILE *out, const struct opt_row *row)
         fprintf(out, "%s%s", w == row->type->words ? "" : " ", *w);
 }
 
-static void options_of(FILE *out, unsigned of)
+static void options_of(FILE *out, const struct opt_command *c)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
+    const struct opt_table *t = opt_table_of(c);
     const char *blank = "";
 
-    for (unsigned i = 0; i < n; i++)
-        if (!rows[i].later && (rows[i].commands & of)) {
-            fprintf(out, "%s--%s", blank, rows[i].name);
+    for (unsigned i = 0; i < t->n; i++)
+        if (!t->rows[i].later && (t->rows[i].commands & c->bit)) {
+            fprintf(out, "%s--%s", blank, t->rows[i].name);
             blank = " ";
         }
 }
@@ -88,7 +87,7 @@ static void bash_commands(FILE *out)
         if (c[i].kind == OPT_OWN && c[i].command != CMD_RUN) {
             fprintf(out, "    [!1]*:%s | 1?*:%s) words='", c[i].word,
                     c[i].word);
-            options_of(out, c[i].bit);
+            options_of(out, &c[i]);
             fprintf(out, "' ;;\n");
         }
     fprintf(out, "    1:[!-]* | 1:) words='");
@@ -96,7 +95,7 @@ static void bash_commands(FILE *out)
         if (c[i].kind != OPT_LATER)
             fprintf(out, "%s%s", i ? " " : "", c[i].word);
     fprintf(out, "' ;;\n    *) words='");
-    options_of(out, OPT_RUN);
+    options_of(out, opt_find_command("run"));
     fprintf(out, "'\n"
         "        # Past the command, words are its own.\n"
         "        for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -161,14 +160,13 @@ static void zsh_row(FILE *out, const struct opt_row *row)
     fprintf(out, "' \\\n");
 }
 
-static void zsh_rows(FILE *out, unsigned of)
+static void zsh_rows(FILE *out, const struct opt_command *c)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
+    const struct opt_table *t = opt_table_of(c);
 
-    for (unsigned i = 0; i < n; i++)
-        if (!rows[i].later && (rows[i].commands & of))
-            zsh_row(out, &rows[i]);
+    for (unsigned i = 0; i < t->n; i++)
+        if (!t->rows[i].later && (t->rows[i].commands & c->bit))
+            zsh_row(out, &t->rows[i]);
 }
 
 void help_zsh(FILE *out)
@@ -188,11 +186,11 @@ void help_zsh(FILE *out)
         if (c[i].kind == OPT_OWN && c[i].command != CMD_RUN) {
             fprintf(out, "*:%s)\n    shift words\n    (( CURRENT-- ))\n"
                          "    _arguments -s \\\n", c[i].word);
-            zsh_rows(out, c[i].bit);
+            zsh_rows(out, &c[i]);
             fprintf(out, "    '*:file:_files'\n    return ;;\n");
         }
     fprintf(out, "*:run)\n    shift words\n    (( CURRENT-- )) ;;\nesac\n"
                  "_arguments -s -S \\\n");
-    zsh_rows(out, OPT_RUN);
+    zsh_rows(out, opt_find_command("run"));
     fprintf(out, "    '(-)1:command:_command_names -e' '*:: :_normal'\n");
 }

@@ -45,7 +45,8 @@ static void man_value(FILE *out, const char *s)
     fprintf(out, "\" .\n");
 }
 
-static void man_option(FILE *out, const struct opt_row *r)
+static void man_option(FILE *out, const struct opt_table *t,
+                       const struct opt_row *r)
 {
     char name[OPT_NAME_MAX + 8];
 
@@ -63,14 +64,31 @@ static void man_option(FILE *out, const struct opt_row *r)
         man_text(out, r->more);
     if (r->alias)
         fprintf(out, "Also\n.Fl Fl %s .\n", r->alias);
-    if (r->initial) {
+    if (r->initial && *r->initial) {
         fprintf(out, "Default:\n");
         man_value(out, r->initial);
     } else if (r->none && *r->none) {
         fprintf(out, "Default: %s.\n", r->none);
     }
     if (!r->no_variable)
-        fprintf(out, "Variable:\n.Ev %s .\n", opt_variable(name, r->name));
+        fprintf(out, "Variable:\n.Ev %s .\n",
+                opt_variable_of(t, name, r->name));
+}
+
+static void man_torchrun(FILE *out)
+{
+    const struct opt_table *t = opt_table_of(opt_find_command("torchrun"));
+
+    fprintf(out, ".Sh TORCHRUN\n"
+        ".Nm Cm torchrun ,\nor\n.Nm\nunder the name torchrun, takes the "
+        "command line of PyTorch's torchrun, with its\nmeaning and defaults: "
+        "no restarts, no prefix without\n.Fl Fl tee ,\npython \\-u before "
+        "the script.\nNames may be cut where one alone begins so.\n"
+        "Other options of\n.Nm\ncount as\n.Ev AGENT_*\nvariables.\n"
+        "What differs is in docs/torchrun.md.\n.Bl -tag -width Ds\n");
+    for (unsigned i = 0; i < t->n; i++)
+        man_option(out, t, &t->rows[i]);
+    fprintf(out, ".El\n");
 }
 
 static void man_later(FILE *out)
@@ -108,7 +126,8 @@ static void man_options(FILE *out)
                 opt_group_title((enum opt_group)g));
         for (unsigned i = 0; i < n; i++)
             if (!rows[i].later && rows[i].group == (enum opt_group)g)
-                man_option(out, &rows[i]);
+                man_option(out, opt_table_of(opt_find_command("run")),
+                           &rows[i]);
         fprintf(out, ".El\n");
     }
     man_later(out);
@@ -159,6 +178,8 @@ static const char head[] =
     ".Nd init and supervisor for the pods of a distributed training\n"
     ".Sh SYNOPSIS\n"
     ".Nm\n.Op Cm run\n.Op Ar options\n.Op Fl Fl\n.Ar command\n"
+    ".Op Ar arg ...\n"
+    ".Nm\n.Cm torchrun\n.Op Ar options of torchrun\n.Ar script\n"
     ".Op Ar arg ...\n"
     ".Nm\n.Cm stage | verify | manifest | fetch | allreduce | probe\n"
     ".Op Ar ...\n"
@@ -217,6 +238,7 @@ void help_man(FILE *out)
     fputs(head, out);
     man_commands(out);
     man_options(out);
+    man_torchrun(out);
     fputs(tail_1, out);
     man_status(out);
     fputs(tail_2, out);

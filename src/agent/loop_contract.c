@@ -37,8 +37,11 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->n_datasets = o->n_datasets;
     (void)snprintf(l->cookie, sizeof l->cookie, "%s.%04u.", p->cookie, i);
     in->cookie = l->cookie;
-    in->error_dir = l->folder.path[0] ? l->folder.path : NULL;
+    in->error_dir = loop_error_root(l);
     in->omp_threads = p->omp_threads;
+    in->virtual_local_rank = o->torchrun.virtual_local_rank;
+    in->visible = p->visible;
+    in->signals = o->torchrun.signals;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
     in->gpu = p->has_gpus ? (int)i : -1;
     in->dead_port = p->dead_port;

@@ -43,7 +43,7 @@ void loop_say_plan(const struct plan *p)
 {
     const struct options *o = p->o;
 
-    if (p->master_port_moved)
+    if (p->master_port_moved && !o->torchrun.is_c10d) /* There any will do. */
         log_info("the default --master-port %u is taken; the workers get "
                  "MASTER_PORT=%u", o->master_port, p->master_port);
     if (p->token.is_open)

@@ -2,6 +2,7 @@
  * the files of --log-dir. */
 #include "agent/loop_parts.h"
 
+#include "agent/torchrun.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -43,20 +44,74 @@ void stream_stamp(struct stream *s)
     relay_set_head(&s->relay, head, o->log_format == LOG_FORMAT_JSON);
 }
 
+/* Of the filters of stdout, stderr. */
+static unsigned filter_file(const struct stream *s)
+{
+    return 2 * s->loop->n_slots + s->is_err;
+}
+
+/* One of all ranks and attempts, until the next attempt begins. */
+static void begin_filter(struct stream *s, const struct contract_in *in)
+{
+    char name[LOG_FILES_NAME_MAX];
+
+    (void)snprintf(name, sizeof name, "attempt_%" PRIu32 "/filtered_%s.log",
+                   in->round, s->is_err ? "stderr" : "stdout");
+    (void)log_files_open(s->loop->files, filter_file(s), name);
+}
+
 /* Where a queue without room is the reason, the bytes that follow go to the
  * file of the attempt before rather than nowhere. */
 static void begin_file(struct stream *s, const struct contract_in *in,
                        uint32_t rank)
 {
+    const struct torchrun_options *t = &s->loop->plan->o->torchrun;
     char who[24] = "pre-start", name[LOG_FILES_NAME_MAX];
 
-    if (!s->loop->files)
+    if (s->loop->files && t->filters[s->is_err] && in->local_rank == 0)
+        begin_filter(s, in);
+    if (!s->loop->files || !s->has_file)
         return;
-    if (rank != UINT32_MAX)
+    if (rank != UINT32_MAX && t->is_on)
+        (void)snprintf(who, sizeof who, "%" PRIu32, in->local_rank);
+    else if (rank != UINT32_MAX)
         (void)snprintf(who, sizeof who, "rank_%" PRIu32, rank);
     (void)snprintf(name, sizeof name, "attempt_%" PRIu32 "/%s/%s.log",
                    in->round, who, s->is_err ? "stderr" : "stdout");
     (void)log_files_open(s->loop->files, s->file, name);
+}
+
+static bool passes(const struct stream *s, const char *line, size_t len)
+{
+    const char *words = s->loop->plan->o->torchrun.filters[s->is_err];
+    size_t prefix = strlen(s->base); /* Not part of the worker's line. */
+
+    return len > prefix && torchrun_filter(words, line + prefix, len - prefix);
+}
+
+void loop_filter_lines(struct stream *s, const char *lines, size_t n)
+{
+    while (s->is_filtered && n > 0) {
+        const char *end = memchr(lines, '\n', n);
+        size_t len = end ? (size_t)(end - lines) : n, all = len + (end != NULL);
+
+        if (passes(s, lines, len) && s->loop->files)
+            (void)log_files_put(s->loop->files, filter_file(s), lines, all);
+        lines += all;
+        n -= all;
+    }
+}
+
+/* What torchrun's options ask for; true where the line has a prefix. */
+static bool begin_torchrun(struct stream *s, uint32_t local_rank)
+{
+    struct torchrun_stream t;
+
+    torchrun_stream(s->loop->plan->o, local_rank, s->is_err, &t);
+    s->is_hidden = !t.is_shown;
+    s->has_file = t.has_file;
+    s->is_filtered = t.is_filtered;
+    return t.has_prefix;
 }
 
 void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
@@ -66,10 +121,14 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     uint32_t rank = in->rank_base + in->local_rank;
     bool is_err = s->is_err;
     bool is_rank = in->local_rank < s->loop->plan->nproc; /* No --pre-start. */
+    bool has_prefix = strcmp(o->log_prefix, "none") != 0;
     char ranks[64] = "\"rank\":null,\"local_rank\":null";
 
     s->stats.lines += s->relay.n_lines; /* Of the attempt before. */
     s->is_hidden = is_rank && !options_has_rank(&o->log_ranks, rank);
+    s->has_file = s->loop->files;
+    if (o->torchrun.is_on && is_rank)
+        has_prefix = begin_torchrun(s, in->local_rank);
     if (is_rank)
         (void)snprintf(ranks, sizeof ranks, "\"rank\":%" PRIu32
                        ",\"local_rank\":%" PRIu32, rank, in->local_rank);
@@ -79,9 +138,9 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
                        "\"attempt\":%" PRIu32 ",\"line\":\"",
                        in->node_rank, ranks, is_err ? "stderr" : "stdout",
                        in->round);
-    else if (strcmp(o->log_prefix, "none") != 0 && !is_rank)
+    else if (has_prefix && !is_rank)
         (void)text_copy(prefix, sizeof prefix, "[pre-start] ");
-    else if (strcmp(o->log_prefix, "none") != 0)
+    else if (has_prefix)
         (void)contract_expand(in, o->log_prefix, prefix, sizeof prefix);
     if (o->log_format == LOG_FORMAT_TEXT && prefix[0] &&
         s->loop->has_colour[is_err])
@@ -204,7 +263,7 @@ int loop_files_new(struct loop *l, struct err *e)
     struct log_files_config c = {.dir = o->log_dir,
                                  .max_bytes = o->log_max_bytes,
                                  .keep = o->log_keep,
-                                 .n_files = 2 * l->n_slots,
+                                 .n_files = 2 * l->n_slots + 2,
                                  .wake_fd = l->room_fd};
 
     return o->log_dir ? log_files_new(&l->files, &c, e) : 0;

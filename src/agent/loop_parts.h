@@ -20,7 +20,7 @@
 #include <uv.h>
 
 #define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
-#define LOOP_ERROR_PATH 160
+#define LOOP_ERROR_PATH (OPT_RUN_DIR_MAX + 64)
 #define LOOP_PATH_MAX 4096
 /* Of one read: with prefixes it still fits into a pipe's 64 KiB, so that it
  * may be written without the thread of out.h. */
@@ -42,6 +42,8 @@ struct stream {
     unsigned file; /* Of log_files.h. */
     bool is_err;
     bool is_hidden; /* By --log-ranks. */
+    bool has_file;  /* Of --log-dir. */
+    bool is_filtered; /* torchrun's filters; see loop_filter_lines(). */
     struct out *out;
     struct tail *tail;
     struct relay relay;
@@ -192,6 +194,8 @@ void loop_shm_begin(struct loop *l);
 void loop_tidy_actions(struct pod_out *out);
 
 /* loop_errors.c */
+/* The folder of attempt_<n>/; NULL: there is none. */
+const char *loop_error_root(const struct loop *l);
 void loop_make_error_dir(struct loop *l, uint32_t i, uint32_t attempt);
 void loop_error_file(const struct loop *l, uint32_t i, char *path, size_t cap);
 void loop_forget_errors_of(struct loop *l, uint32_t i);
@@ -240,6 +244,8 @@ int loop_logs_new(struct loop *l, struct err *e);
 int loop_files_new(struct loop *l, struct err *e);
 /* Before a worker starts; `buf` is the relay's. */
 void stream_begin(struct stream *s, const struct contract_in *in, char *buf);
+/* Copy those of these lines that torchrun's filters let pass. */
+void loop_filter_lines(struct stream *s, const char *lines, size_t n);
 /* Put the time before the lines that follow, if that is asked for. */
 void stream_stamp(struct stream *s);
 void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,

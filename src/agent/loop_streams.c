@@ -128,12 +128,16 @@ static bool move_lines(struct stream *s, bool at_end)
 
         if (room >= l->line_room) {
             n = relay_take(&s->relay, to, room, at_end);
-            if (n > 0)
+            if (n > 0) {
+                loop_filter_lines(s, to, n);
                 out_commit(s->out, n);
+            }
         } else if (out_room(s->out, OUT_WORKERS) >= l->line_room) {
             n = relay_take(&s->relay, l->scratch, l->line_room, at_end);
-            if (n > 0)
+            if (n > 0) {
+                loop_filter_lines(s, l->scratch, n);
                 out_put(s->out, l->scratch, n);
+            }
         } else if (drops(l)) {
             drop_lines(s, at_end);
             n = 0;
@@ -154,7 +158,7 @@ static bool file_has_room(struct stream *s)
 {
     struct loop *l = s->loop;
 
-    s->file_stalled = l->files && !drops(l) && !log_files_has_room(l->files);
+    s->file_stalled = s->has_file && !drops(l) && !log_files_has_room(l->files);
     if (s->file_stalled)
         log_files_want_room(l->files);
     return !s->file_stalled;
@@ -164,7 +168,7 @@ static void put_file(struct stream *s, const char *bytes, size_t n)
 {
     struct loop *l = s->loop;
 
-    if (!l->files || log_files_put(l->files, s->file, bytes, n))
+    if (!s->has_file || log_files_put(l->files, s->file, bytes, n))
         return;
     s->stats.file_dropped += n;
     l->n_dropped++; /* Something is to be said. */

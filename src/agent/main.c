@@ -7,6 +7,7 @@
 #include "agent/options.h"
 #include "agent/plan.h"
 #include "agent/topology_place.h"
+#include "agent/torchrun.h"
 #include "base/log.h"
 #include "dataset/commands.h"
 
@@ -94,6 +95,7 @@ static int dispatch(const struct options *o)
 
     switch (o->command) {
     case CMD_RUN:
+    case CMD_TORCHRUN:
         return run(o);
     case CMD_STAGE:
         return dataset_command_stage(o);
@@ -152,10 +154,13 @@ int main(int argc, char **argv)
     }
     if (o.topology.warning[0])
         log_warning("%s", o.topology.warning);
-    if (o.command == CMD_RUN && o.nnodes > 1 &&
+    if (o.command == CMD_RUN && !o.torchrun.is_on && o.nnodes > 1 &&
         (o.node_rank > 0 || o.any_node_rank) &&
         o.origins[TOPO_MASTER_ADDR] == BY_DEFAULT)
         log_warning("no --master-addr: node rank 0 is looked for on this "
                     "machine, at %s; on others give its host", o.master_addr);
+    if (o.command == CMD_RUN && o.torchrun.is_on &&
+        torchrun_start(&o, argv[0], environ, &e) != 0)
+        return last_words_early(&o, &e);
     return dispatch(&o);
 }

@@ -34,36 +34,64 @@ static bool same_name(const char *name, const char *s, size_t len, bool upper)
     return true;
 }
 
+static const struct opt_table *own(void)
+{
+    return opt_table_of(opt_find_command("run"));
+}
+
 const struct opt_row *opt_find(const char *name, size_t len)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
+    return opt_find_in(own(), name, len);
+}
 
-    for (unsigned i = 0; i < n; i++)
+/* The one row whose name begins so, or NULL. */
+static const struct opt_row *find_begun(const struct opt_table *t,
+                                        const char *name, size_t len)
+{
+    const struct opt_row *found = NULL;
+
+    for (unsigned i = 0; len > 0 && i < t->n; i++) {
+        const char *full = t->rows[i].name;
+        size_t n = 0;
+
+        while (n < len && full[n] == (name[n] == '_' ? '-' : name[n]))
+            n++;
+        if (n < len)
+            continue;
+        if (found)
+            return NULL;
+        found = &t->rows[i];
+    }
+    return found;
+}
+
+const struct opt_row *opt_find_in(const struct opt_table *t, const char *name,
+                                  size_t len)
+{
+    const struct opt_row *rows = t->rows;
+
+    for (unsigned i = 0; i < t->n; i++)
         if (same_name(rows[i].name, name, len, false) ||
             (rows[i].alias && same_name(rows[i].alias, name, len, false)))
             return &rows[i];
-    return NULL;
+    return t->is_abbreviated ? find_begun(t, name, len) : NULL;
 }
 
-const struct opt_row *opt_find_letter(char letter)
+const struct opt_row *opt_find_letter(const struct opt_table *t, char letter)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
-
-    for (unsigned i = 0; i < n; i++)
-        if (letter && rows[i].letter == letter)
-            return &rows[i];
+    for (unsigned i = 0; i < t->n; i++)
+        if (letter && t->rows[i].letter == letter)
+            return &t->rows[i];
     return NULL;
 }
 
-const struct opt_row *opt_find_variable(const char *name, size_t len,
+const struct opt_row *opt_find_variable(const struct opt_table *t,
+                                        const char *name, size_t len,
                                         bool *ret_alias)
 {
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
+    const struct opt_row *rows = t->rows;
 
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < t->n; i++) {
         if (rows[i].no_variable)
             continue;
         *ret_alias = rows[i].alias && same_name(rows[i].alias, name, len, true);
@@ -73,15 +101,22 @@ const struct opt_row *opt_find_variable(const char *name, size_t len,
     return NULL;
 }
 
-const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name)
+const char *opt_variable_of(const struct opt_table *t,
+                            char buf[OPT_NAME_MAX + 8], const char *name)
 {
-    char *at = buf + 6;
+    size_t n = strlen(t->prefix);
+    char *at = buf + n;
 
-    memcpy(buf, "AGENT_", 6);
+    memcpy(buf, t->prefix, n);
     for (; *name && at < buf + OPT_NAME_MAX + 7; name++)
         *at++ = *name == '-' ? '_' : (char)toupper((unsigned char)*name);
     *at = '\0';
     return buf;
+}
+
+const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name)
+{
+    return opt_variable_of(own(), buf, name);
 }
 
 /* Edits between two names (a swap of neighbours is one), at most `max`. */
@@ -144,13 +179,14 @@ static unsigned far_from(const char *plain, size_t len, const char *name)
 }
 
 /* The name at the smallest distance, at most `limit`; the first of several. */
-static const char *nearest(const char *name, size_t len, unsigned of,
-                           unsigned limit, bool variables)
+static const char *nearest(const struct opt_table *t, const char *name,
+                           size_t len, unsigned of, unsigned limit,
+                           bool variables)
 {
     char plain[OPT_NAME_MAX + 1];
     const char *best = NULL;
-    unsigned n_rows;
-    const struct opt_row *rows = opt_rows(&n_rows);
+    unsigned n_rows = t->n;
+    const struct opt_row *rows = t->rows;
 
     if (!plain_name(plain, name, len, variables))
         return NULL;
@@ -174,19 +210,19 @@ static const char *nearest(const char *name, size_t len, unsigned of,
     return best;
 }
 
-const char *opt_nearest(const char *name, size_t len, unsigned of,
-                        bool *ret_close)
+const char *opt_nearest(const struct opt_table *t, const char *name, size_t len,
+                        unsigned of, bool *ret_close)
 {
-    const char *near = nearest(name, len, of, len < 5 ? 1 : len < 9 ? 2 : 3,
-                               false);
+    const char *near = nearest(t, name, len, of,
+                               len < 5 ? 1 : len < 9 ? 2 : 3, false);
 
     *ret_close = near != NULL;
-    return near ? near : nearest(name, len, of, OPT_NAME_MAX, false);
+    return near ? near : nearest(t, name, len, of, OPT_NAME_MAX, false);
 }
 
 const char *opt_one_edit(const char *name, size_t len, unsigned of)
 {
-    const char *near = nearest(name, len, of, 1, true);
+    const char *near = nearest(own(), name, len, of, 1, true);
     char plain[OPT_NAME_MAX + 1];
 
     /* AGENT_TOKEN is no option's, but must not be missed either. */

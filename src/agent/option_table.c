@@ -1,6 +1,8 @@
 /* option_table: see option_table.h. */
 #include "agent/option_table.h"
 
+#include "agent/torchrun.h"
+
 #define AT(field) offsetof(struct options, field)
 #define ROW(of, n, t, init, text)                                              \
     .name = n, .type = &opt_type_##t, .initial = init, .help = text,           \
@@ -347,13 +349,23 @@ static const struct opt_command commands[] = {
      "Run agent-allreduce."},
     {"probe", OPT_PASSED, CMD_PROBE, 0, 0, 0, "...", "Run agent-probe."},
     {"preflight", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
-    {"torchrun", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
+    {"torchrun", OPT_OWN, CMD_TORCHRUN, OPT_TORCHRUN, 1, 0,
+     "[torchrun's options] script [arg ...]",
+     "The command line of torchrun; also when called torchrun."},
 };
 
 const struct opt_row *opt_rows(unsigned *ret_n)
 {
     *ret_n = sizeof rows / sizeof rows[0];
     return rows;
+}
+
+const struct opt_table *opt_table_of(const struct opt_command *c)
+{
+    static const struct opt_table own = {rows, sizeof rows / sizeof rows[0],
+                                         "AGENT_", false};
+
+    return c->bit == OPT_TORCHRUN ? torchrun_table() : &own;
 }
 
 const struct opt_command *opt_commands(unsigned *ret_n)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPT_MAX_ROWS 96
+#define OPT_MAX_ROWS 128 /* Of both tables. */
 
 /* Commands that an option belongs to. */
 enum opt_command_bit {
@@ -23,6 +23,7 @@ enum opt_command_bit {
     OPT_STATUS = 16,
     OPT_ENV = 32,
     OPT_EVERY = 63,
+    OPT_TORCHRUN = 64, /* Of torchrun's table alone. */
 };
 
 enum opt_group {
@@ -71,6 +72,16 @@ struct opt_command {
     const char *help;         /* One line. */
 };
 
+/* agent's own options, or those of the torchrun command line. */
+struct opt_table {
+    const struct opt_row *rows;
+    unsigned n;
+    const char *prefix;  /* Of its variables. */
+    bool is_abbreviated; /* The beginning of one name alone stands for it. */
+};
+
+const struct opt_table *opt_table_of(const struct opt_command *c);
+/* agent's own. */
 const struct opt_row *opt_rows(unsigned *ret_n);
 const struct opt_command *opt_commands(unsigned *ret_n);
 const char *opt_group_title(enum opt_group group);
@@ -80,19 +91,25 @@ const struct opt_command *opt_find_command(const char *word);
 
 /* Dashes and underscores are the same. NULL where there is none. */
 const struct opt_row *opt_find(const char *name, size_t len);
-const struct opt_row *opt_find_letter(char letter);
+const struct opt_row *opt_find_in(const struct opt_table *t, const char *name,
+                                  size_t len);
+const struct opt_row *opt_find_letter(const struct opt_table *t, char letter);
 
-/* `name` is what follows "AGENT_". `*ret_alias`: by the other name. */
-const struct opt_row *opt_find_variable(const char *name, size_t len,
+/* `name` is what follows the prefix. `*ret_alias`: by the other name. */
+const struct opt_row *opt_find_variable(const struct opt_table *t,
+                                        const char *name, size_t len,
                                         bool *ret_alias);
 
 /* Write "AGENT_<NAME>" of an option's name to `buf`. */
 const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name);
+/* The same with the prefix of `t`. */
+const char *opt_variable_of(const struct opt_table *t,
+                            char buf[OPT_NAME_MAX + 8], const char *name);
 
 /* The nearest name of the built options of `commands`; NULL where `name` is
  * longer than any. `*ret_close`: it is likely what was meant. */
-const char *opt_nearest(const char *name, size_t len, unsigned commands,
-                        bool *ret_close);
+const char *opt_nearest(const struct opt_table *t, const char *name, size_t len,
+                        unsigned commands, bool *ret_close);
 
 /* The name of five letters or more whose variable is one edit away from
  * "AGENT_" `name`, or NULL. "token" is such a name, too. */

@@ -46,6 +46,11 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_format, opt_type_listen, opt_type_mesh, opt_type_view,
     opt_type_contract, opt_type_local_rank,
     opt_type_later, opt_type_later_flag;
+/* torchrun_types.c: of torchrun's table alone. */
+extern const struct opt_type torchrun_type_backend, torchrun_type_seconds,
+    torchrun_type_method, torchrun_type_std, torchrun_type_local_ranks,
+    torchrun_type_filter, torchrun_type_signals, torchrun_type_plugin,
+    torchrun_type_binding;
 
 /* Fail: "--grace=12x: " (or "AGENT_GRACE=12x: ") and the text. */
 int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)

@@ -6,16 +6,10 @@
 
 #include <string.h>
 
-struct reader {
-    struct options *o;
-    const struct opt_command *command;
-    enum opt_origin from[OPT_MAX_ROWS];
-    const struct topo_place *(*place)(void *ctx);
-    bool help, version;
-    int argc;
-    char **argv;
-    struct err *e;
-};
+static bool is_torchrun(const struct reader *r)
+{
+    return r->command->command == CMD_TORCHRUN;
+}
 
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
@@ -23,17 +17,18 @@ static int unknown(struct reader *r, const char *word, size_t len,
 {
     char shown[OPT_SHOWN_MAX];
     bool close;
-    const char *near = opt_nearest(name, len - (size_t)(name - word),
+    const char *near = opt_nearest(r->table, name, len - (size_t)(name - word),
                                    r->command->bit, &close);
+    const char *program = is_torchrun(r) ? "agent torchrun" : "agent";
 
     (void)opt_shown(shown, word, len);
     if (!near || len < (size_t)(name - word) + 2)
-        return err_set(r->e, ERR_USAGE, "%s: no such option; see agent --help",
-                       shown);
+        return err_set(r->e, ERR_USAGE, "%s: no such option; see %s --help",
+                       shown, program);
     return err_set(r->e, ERR_USAGE,
                    close ? "%s: no such option; did you mean --%s?"
-                         : "%s: no such option; the nearest is --%s, see agent "
-                           "--help", shown, near);
+                         : "%s: no such option; the nearest is --%s, see %s "
+                           "--help", shown, near, program);
 }
 
 /* The word after an option is its value, unless it looks like an option: then
@@ -64,7 +59,7 @@ static int take(struct reader *r, const struct opt_row *row,
                          r->command->word);
     if (row->later)
         return opt_fault_later(v, r->e);
-    r->from[option_row_index(row)] = BY_WORD;
+    *option_from(r, row) = BY_WORD;
     if (strcmp(row->name, "help") == 0)
         r->help = true;
     if (strcmp(row->name, "version") == 0) {
@@ -81,7 +76,7 @@ static int long_option(struct reader *r, int *i)
 {
     const char *word = r->argv[*i], *eq = strchr(word, '=');
     size_t len = eq ? (size_t)(eq - word) : strlen(word);
-    const struct opt_row *row = opt_find(word + 2, len - 2);
+    const struct opt_row *row = opt_find_in(r->table, word + 2, len - 2);
     struct opt_value v = {.row = row, .spelled = word, .spelled_len = len};
 
     ++*i;
@@ -104,7 +99,7 @@ static int short_options(struct reader *r, int *i)
 
     ++*i;
     for (const char *s = word + 1; *s; s++) {
-        const struct opt_row *row = opt_find_letter(*s);
+        const struct opt_row *row = opt_find_letter(r->table, *s);
         struct opt_value v = {.row = row, .spelled = name, .spelled_len = 2};
         bool has_value = row && row->type->arg && !row->type->is_optional;
 
@@ -127,7 +122,8 @@ static int short_options(struct reader *r, int *i)
  * their words, too, and have their words put in front. */
 static int read_words(struct reader *r, int i)
 {
-    bool mixed = r->command->command != CMD_RUN, only_words = false;
+    bool mixed = r->command->command != CMD_RUN && !is_torchrun(r);
+    bool only_words = false;
     int first = i, n = 0, e = 0;
 
     while (e == 0 && i < r->argc) {
@@ -156,55 +152,14 @@ static int read_words(struct reader *r, int i)
     return e;
 }
 
-/* One NAME=value of the environment that begins with AGENT_. */
-static int read_variable(struct reader *r, const char *entry)
+static int read_defaults(struct reader *r, const struct opt_table *t)
 {
-    const char *eq = strchr(entry, '=');
-    size_t len = eq ? (size_t)(eq - entry) : 0;
-    bool alias = false;
-    const struct opt_row *row;
-    struct opt_value v = {.spelled = entry, .spelled_len = len,
-                          .is_variable = true};
-    const char *near;
-
-    if (!eq || len <= 6 || eq[1] == '\0')
-        return 0;
-    row = opt_find_variable(entry + 6, len - 6, &alias);
-    if (row) {
-        enum opt_origin from = alias ? BY_ALIAS_VARIABLE : BY_VARIABLE;
-
-        v.row = row;
-        v.text = eq + 1;
-        if (!(row->commands & r->command->bit) ||
-            r->from[option_row_index(row)] >= from)
-            return 0;
-        r->from[option_row_index(row)] = from;
-        return row->later ? opt_fault_later(&v, r->e)
-                          : row->type->read(&v, r->o, r->e);
-    }
-    if (len == 11 && memcmp(entry, "AGENT_TOKEN", 11) == 0)
-        return 0; /* No option has it; see token.h. */
-    near = opt_one_edit(entry + 6, len - 6, OPT_RUN);
-    if (near) {
-        char shown[OPT_SHOWN_MAX], is[OPT_NAME_MAX + 8];
-
-        return err_set(r->e, ERR_USAGE, "%s: no such variable; did you mean "
-                       "%s?", opt_shown(shown, entry, len),
-                       opt_variable(is, near));
-    }
-    return 0;
-}
-
-static int read_defaults(struct reader *r)
-{
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
-
-    for (unsigned i = 0; i < n; i++) {
-        struct opt_value v = {.row = &rows[i], .text = rows[i].initial,
-                              .spelled = rows[i].name,
-                              .spelled_len = strlen(rows[i].name)};
-        int e = v.text ? rows[i].type->read(&v, r->o, r->e) : 0;
+    for (unsigned i = 0; i < t->n; i++) {
+        const struct opt_row *row = &t->rows[i];
+        struct opt_value v = {.row = row, .text = row->initial,
+                              .spelled = row->name,
+                              .spelled_len = strlen(row->name)};
+        int e = v.text ? row->type->read(&v, r->o, r->e) : 0;
 
         if (e != 0)
             return e;
@@ -232,8 +187,11 @@ static int check_run(struct reader *r)
                                                          : "--mesh-port");
     if (o->n_args == 0 && o->command == CMD_RUN)
         return err_set(r->e, ERR_USAGE,
-                       "no command to run; use: agent [options] [--] command "
-                       "[args...] (agent --help)");
+                       is_torchrun(r)
+                           ? "no script to run; use: torchrun [options] script "
+                             "[args...] (agent torchrun --help)"
+                           : "no command to run; use: agent [options] [--] "
+                             "command [args...] (agent --help)");
     return 0;
 }
 
@@ -246,18 +204,18 @@ static int check(struct reader *r)
         return err_set(r->e, ERR_USAGE, "%u --source but %u --dataset: the "
                        "n-th source belongs to the n-th data set",
                        o->n_sources, o->n_datasets);
-    if (c->command == CMD_RUN || (c->command == CMD_ENV && o->n_args == 0)) {
+    if (o->command == CMD_RUN || (c->command == CMD_ENV && o->n_args == 0)) {
         /* A variable may be the image's, for when there is a data set. */
         if (o->n_datasets == 0 &&
-            r->from[option_row_index(opt_find("stage", 5))] == BY_WORD)
+            *option_from(r, opt_find("stage", 5)) == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
                            "there is nothing to stage", o->stage);
         if (!o->offline &&
-            r->from[option_row_index(opt_find("offline-allow", 13))] == BY_WORD)
+            *option_from(r, opt_find("offline-allow", 13)) == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--offline-allow without "
                            "--offline: every host is reached");
         if (!o->log_dir &&
-            r->from[option_row_index(opt_find("log-max", 7))] == BY_WORD)
+            *option_from(r, opt_find("log-max", 7)) == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--log-max without --log-dir: "
                            "there are no files");
         return check_run(r);
@@ -285,9 +243,11 @@ static int find_command(struct reader *r, int *ret_first)
     name = name ? name + 1 : r->argc > 0 ? r->argv[0] : "agent";
     r->command = opt_find_command("run");
     *ret_first = 1;
-    if (strcmp(name, "torchrun") == 0)
-        c = opt_find_command("torchrun");
-    else if (r->argc > 1)
+    if (strcmp(name, "torchrun") == 0) {
+        r->command = opt_find_command(name);
+        return 0;
+    }
+    if (r->argc > 1)
         c = opt_find_command(r->argv[1]);
     if (!c)
         return 0;
@@ -302,7 +262,6 @@ static int find_command(struct reader *r, int *ret_first)
 
 static int read_all(struct reader *r, int first, char *const *envp)
 {
-    char *const *all = envp;
     int e = read_words(r, first);
 
     if (e != 0)
@@ -316,11 +275,13 @@ static int read_all(struct reader *r, int first, char *const *envp)
                                   : r->command->word;
         return 0;
     }
-    for (; e == 0 && *envp; envp++)
-        if (strncmp(*envp, "AGENT_", 6) == 0)
-            e = read_variable(r, *envp);
+    if (is_torchrun(r))
+        e = torchrun_read(r, envp);
+    if (e == 0)
+        e = options_read_variables(r, opt_table_of(opt_find_command("run")),
+                                   envp);
     if (e == 0 && r->command->bit & OPT_RUN)
-        e = options_read_topology(r->o, r->from, all, r->place, r->e);
+        e = options_read_topology(r->o, r->from, envp, r->place, r->e);
     return e ? e : check(r);
 }
 
@@ -340,27 +301,24 @@ int options_read_at(struct options *ret, int argc, char **argv,
     int first, f;
 
     memset(ret, 0, sizeof *ret);
-    f = read_defaults(&r);
+    f = read_defaults(&r, opt_table_of(opt_find_command("run")));
     if (f == 0)
         f = find_command(&r, &first);
     if (f != 0)
         return f;
+    r.table = opt_table_of(r.command);
     ret->command = r.command->command;
+    if (is_torchrun(&r)) {
+        ret->command = CMD_RUN;
+        ret->torchrun.is_on = true;
+        f = read_defaults(&r, r.table);
+    }
+    if (f != 0)
+        return f;
     if (r.command->kind == OPT_PASSED) {
         ret->args = argv + first;
         ret->n_args = argc - first;
         return 0;
     }
     return read_all(&r, first, envp);
-}
-
-bool options_is_variable(const char *name, size_t len)
-{
-    bool alias;
-
-    if (len <= 6 || memcmp(name, "AGENT_", 6) != 0)
-        return false;
-    if (len == 11 && memcmp(name, "AGENT_TOKEN", 11) == 0)
-        return true;
-    return opt_find_variable(name + 6, len - 6, &alias) != NULL;
 }

@@ -24,6 +24,7 @@
 #define OPT_PREFIX_MAX 255
 #define OPT_RANGES_MAX 64
 #define OPT_HOSTS_MAX 2048
+#define OPT_RUN_DIR_MAX 3800 /* So that paths in it fit into PATH_MAX. */
 #define OPT_PIECES_MAX 8192 /* All paths of AGENT_DATASET, AGENT_SOURCE. */
 
 enum command {
@@ -33,6 +34,7 @@ enum command {
     CMD_MANIFEST,
     CMD_STATUS,
     CMD_ENV,
+    CMD_TORCHRUN,  /* Of the table; options_read() makes it CMD_RUN. */
     CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
     CMD_ALLREDUCE, /* Exec of agent-allreduce. */
     CMD_PROBE,     /* Exec of agent-probe. */
@@ -63,6 +65,35 @@ enum log_overflow { LOG_OVERFLOW_BLOCK, LOG_OVERFLOW_DROP };
 struct rank_list { /* Ranges, both ends included; none: all ranks. */
     unsigned n;
     uint32_t first[OPT_RANGES_MAX], last[OPT_RANGES_MAX];
+};
+
+/* Which streams of which local rank: bit 0 stdout, bit 1 stderr. */
+#define OPT_STD_RANKS 10 /* torchrun's map has ranks of one digit. */
+struct std_choice {
+    uint8_t of[OPT_STD_RANKS], rest;
+};
+
+/* Of the torchrun command line: what no option of `run` has. torchrun.c sets
+ * it, torchrun_start.c what is known at the start alone. */
+struct torchrun_options {
+    bool is_on;
+    bool is_c10d, standalone;
+    const char *endpoint, *conf, *host, *local_addr;
+    bool never_coordinates; /* is_host=0 of --rdzv-conf. */
+    bool module, no_python, run_path;
+    struct std_choice redirects, tee;
+    bool no_logs; /* --log-dir /dev/null. */
+    struct rank_list local_ranks;
+    const char *filters[2]; /* Of stdout, stderr; NULL: none. */
+    const char *signals;    /* As given. */
+    const char *without_effect;
+    bool virtual_local_rank;
+    unsigned shutdown_s;
+    bool random_id; /* job_id is to be made. */
+    char address[256]; /* What master_addr points at. */
+    char prefix[OPT_PREFIX_MAX + 1];
+    char run_id[40];
+    char run_dir[OPT_RUN_DIR_MAX]; /* "": none; holds attempt_<n>/. */
 };
 
 /* Where an option's value is from; a later one here wins. */
@@ -141,6 +172,7 @@ struct options {
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
 
+    struct torchrun_options torchrun;
     struct topology topology;
     enum opt_origin origins[TOPO_KEYS]; /* Of the options that it may set. */
 

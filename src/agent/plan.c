@@ -4,6 +4,7 @@
 #include "agent/contract.h"
 #include "agent/http.h"
 #include "agent/machine.h"
+#include "agent/torchrun.h"
 #include "base/text.h"
 #include "rendezvous/port.h"
 #include "rendezvous/role.h"
@@ -133,8 +134,14 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         r = plan_count_workers(ret, e);
     if (r != 0)
         return r;
+    ret->visible = variable(ret->envp, "CUDA_VISIBLE_DEVICES");
+    r = torchrun_check_devices(o, ret->nproc, ret->visible, e);
+    if (r != 0)
+        return r;
     cpus = machine_cpus();
     ret->omp_threads = cpus > ret->nproc ? cpus / ret->nproc : 1;
+    if (o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
+        ret->omp_threads = ret->nproc > 1;
     ret->incarnation = machine_random();
     ret->command_hash = hash_words(o->args);
     make_cookie(ret);
@@ -145,7 +152,9 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
                    o->master_addr, o->barrier_port);
     ret->master_port = o->master_port;
     ret->node_rank = o->node_rank;
-    if (o->any_node_rank && o->nnodes > 1) {
+    if (o->any_node_rank && o->torchrun.never_coordinates) {
+        ret->node_rank = WIRE_ANY_RANK;
+    } else if (o->any_node_rank && o->nnodes > 1) {
         r = role_find(o->master_addr, o->barrier_port, o->barrier_timeout_ms,
                       &coordinates, e);
         ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;

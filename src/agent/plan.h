@@ -13,7 +13,8 @@
 struct plan {
     const struct options *o;     /* Borrowed. */
     char *const *envp;           /* agent's environ at start, borrowed. */
-    unsigned nproc, omp_threads;
+    unsigned nproc, omp_threads; /* 0: OMP_NUM_THREADS is left alone. */
+    const char *visible;         /* CUDA_VISIBLE_DEVICES, or NULL. */
     bool has_gpus;               /* Workers are counted by GPUs. */
     uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */
     uint64_t incarnation, command_hash;

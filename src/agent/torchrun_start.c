@@ -1,0 +1,214 @@
+/* torchrun_start: what the torchrun command line needs of the machine before
+ * the job; see torchrun.h. */
+#include "agent/torchrun.h"
+
+#include "agent/machine.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define BEFORE_SCRIPT 4 /* Words that come before the script, at most. */
+
+static const char *variable(char *const *envp, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (; *envp; envp++)
+        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
+            (*envp)[len + 1])
+            return *envp + len + 1;
+    return NULL;
+}
+
+static bool try(char *out, size_t cap, const char *dir, size_t dir_len,
+                const char *name)
+{
+    struct stat s;
+    int n = snprintf(out, cap, "%.*s/%s", (int)dir_len, dir_len ? dir : ".",
+                     name);
+
+    return n > 0 && (size_t)n < cap && stat(out, &s) == 0 &&
+           S_ISREG(s.st_mode) && access(out, X_OK) == 0;
+}
+
+static bool python_in(char *out, size_t cap, const char *dir, size_t dir_len)
+{
+    return try(out, cap, dir, dir_len, "python") ||
+           try(out, cap, dir, dir_len, "python3");
+}
+
+/* The first folder of PATH with `name`; NULL: with any Python. */
+static bool in_path(char *out, size_t cap, const char *path, const char *name,
+                    size_t *ret_len)
+{
+    while (path) {
+        size_t len = strcspn(path, ":");
+
+        *ret_len = len ? len : 1;
+        if (name ? try(out, cap, path, len, name)
+                 : python_in(out, cap, path, len))
+            return true;
+        path = path[len] ? path + len + 1 : NULL;
+    }
+    return false;
+}
+
+/* torchrun's script would run with the Python beside it. */
+static bool python_beside(char *out, size_t cap, const char *argv0,
+                          const char *path)
+{
+    char dir[PATH_MAX];
+    const char *slash = strrchr(argv0, '/');
+    size_t len;
+
+    if (strcmp(slash ? slash + 1 : argv0, "torchrun") != 0)
+        return false;
+    if (slash)
+        return python_in(out, cap, argv0, (size_t)(slash - argv0));
+    return in_path(dir, sizeof dir, path, argv0, &len) &&
+           python_in(out, cap, dir, len);
+}
+
+static const char *find_python(const char *argv0, char *const *envp)
+{
+    static const char *const homes[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
+    static char out[PATH_MAX]; /* Lives until exit. */
+    const char *exec = variable(envp, "PYTHON_EXEC");
+    const char *path = variable(envp, "PATH");
+    char bin[PATH_MAX];
+    size_t len;
+
+    if (exec)
+        return exec;
+    if (python_beside(out, sizeof out, argv0, path))
+        return out;
+    for (unsigned i = 0; i < 2; i++) {
+        const char *home = variable(envp, homes[i]);
+        int n = home ? snprintf(bin, sizeof bin, "%s/bin", home) : 0;
+
+        if (n > 0 && (size_t)n < sizeof bin &&
+            python_in(out, sizeof out, bin, (size_t)n))
+            return out;
+    }
+    return in_path(out, sizeof out, path, NULL, &len) ? out : NULL;
+}
+
+/* The interpreter and its options, the script, and what follows. */
+static int make_args(struct options *o, const char *argv0, char *const *envp,
+                     struct err *e)
+{
+    static char run_path[] = "import runpy, sys; sys.argv = sys.argv[1:]; "
+                             "runpy.run_path(sys.argv[0], "
+                             "run_name='__main__')";
+    static char unbuffered[] = "-u", module[] = "-m", code[] = "-c";
+    const struct torchrun_options *t = &o->torchrun;
+    const char *python;
+    char **args;
+    int n = 0;
+
+    if (t->no_python && !t->run_path)
+        return 0;
+    python = find_python(argv0, envp);
+    if (!python)
+        return err_set(e, ERR_NOTFOUND, "no Python: neither python nor python3 "
+                       "is beside torchrun, in VIRTUAL_ENV, CONDA_PREFIX or "
+                       "PATH; set PYTHON_EXEC, or give --no-python");
+    args = calloc((size_t)o->n_args + BEFORE_SCRIPT + 1, sizeof *args);
+    if (!args)
+        return err_set(e, ERR_AGENT, "no memory for %d arguments", o->n_args);
+    args[n++] = (char *)(uintptr_t)python;
+    args[n++] = unbuffered;
+    if (t->run_path) {
+        args[n++] = code;
+        args[n++] = run_path;
+    } else if (t->module) {
+        args[n++] = module;
+    }
+    memcpy(args + n, o->args, (size_t)o->n_args * sizeof *args);
+    o->args = args;
+    o->n_args += n;
+    return 0;
+}
+
+/* As uuid4(). */
+static void make_id(struct options *o)
+{
+    uint64_t a = machine_random(), b = machine_random();
+
+    (void)snprintf(o->torchrun.run_id, sizeof o->torchrun.run_id,
+                   "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-%04" PRIx64
+                   "-%012" PRIx64, a >> 32, (a >> 16) & 0xffff, a & 0xfff,
+                   (b >> 48 & 0x3fff) | 0x8000, b & 0xffffffffffff);
+    o->job_id = o->torchrun.run_id;
+}
+
+static int make_parents(const char *dir)
+{
+    char path[OPT_RUN_DIR_MAX];
+    size_t len = strlen(dir);
+
+    memcpy(path, dir, len + 1);
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i])
+            continue;
+        path[i] = '\0';
+        if (mkdir(path, 0777) != 0 && errno != EEXIST)
+            return -errno;
+        path[i] = dir[i];
+    }
+    return 0;
+}
+
+/* DIR/<id>_<random>, and DIR in TMPDIR where none was given. */
+static int make_run_dir(struct options *o, char *const *envp, struct err *e)
+{
+    char *dir = o->torchrun.run_dir;
+    const char *tmp = variable(envp, "TMPDIR");
+    char base[OPT_RUN_DIR_MAX];
+    int n, m, r = 0;
+
+    if (o->torchrun.no_logs || (!o->log_dir && !torchrun_has_files(o)))
+        return 0;
+    if (o->log_dir) {
+        n = snprintf(base, sizeof base, "%s", o->log_dir);
+        r = make_parents(o->log_dir);
+    } else {
+        n = snprintf(base, sizeof base, "%s/torchelastic_XXXXXX",
+                     tmp ? tmp : "/tmp");
+        if (n < 0 || (size_t)n >= sizeof base || !mkdtemp(base))
+            r = -errno;
+    }
+    m = snprintf(dir, sizeof o->torchrun.run_dir, "%s/%s_XXXXXX", base,
+                 o->job_id);
+    if (n < 0 || m < 0 || (size_t)m >= sizeof o->torchrun.run_dir)
+        r = -ENAMETOOLONG;
+    if (r == 0 && !mkdtemp(dir))
+        r = -errno;
+    if (r != 0)
+        return err_set(e, ERR_RESOURCE, "--log-dir %.120s: %s", base,
+                       strerror(-r));
+    if (!o->log_dir)
+        log_info("the workers' output goes to %s", dir);
+    o->log_dir = torchrun_has_files(o) ? dir : NULL;
+    return 0;
+}
+
+int torchrun_start(struct options *o, const char *argv0, char *const *envp,
+                   struct err *e)
+{
+    int r;
+
+    if (o->torchrun.random_id)
+        make_id(o);
+    r = make_args(o, argv0, envp, e);
+    if (r == 0)
+        r = make_run_dir(o, envp, e);
+    return r;
+}

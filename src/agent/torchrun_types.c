@@ -1,0 +1,189 @@
+/* torchrun_types: the kinds of values of torchrun's table that agent's own
+ * table does not have. */
+#include "agent/option_table.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FIELD(o, row, type) ((type *)(void *)((char *)(o) + (row)->at))
+
+/* Nothing is kept of values without an effect, and no view prints them. */
+static void nothing_print(const struct opt_row *row, const struct options *o,
+                          struct text *t)
+{
+    (void)row;
+    (void)o;
+    (void)t;
+}
+
+static const char *const backend_words[] = {"static", "c10d", NULL};
+
+static int backend_read(const struct opt_value *v, struct options *o,
+                        struct err *e)
+{
+    int i;
+
+    if (strncmp(v->text, "etcd", 4) == 0)
+        return opt_fault(v, e, "etcd is not served: agent has a rendezvous of "
+                         "its own on node rank 0, and needs no other server; "
+                         "use c10d, with the host of one of the pods as "
+                         "--rdzv-endpoint");
+    i = opt_read_choice(v, e);
+    if (i < 0)
+        return -ERR_USAGE;
+    o->torchrun.is_c10d = i == 1;
+    return 0;
+}
+
+static int seconds_read(const struct opt_value *v, struct options *o,
+                        struct err *e)
+{
+    char *end;
+    double s = strtod(v->text, &end);
+
+    (void)o;
+    if (*end || end == v->text || !(s >= 0))
+        return opt_fault(v, e, "use a number of seconds");
+    return 0;
+}
+
+static const char *const method_words[] = {"spawn", "fork", "forkserver",
+                                           NULL};
+
+static int method_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    (void)o;
+    return opt_read_choice(v, e) < 0 ? -ERR_USAGE : 0;
+}
+
+static bool is_digit(char c, char max)
+{
+    return c >= '0' && c <= max;
+}
+
+static int std_read(const struct opt_value *v, struct options *o,
+                    struct err *e)
+{
+    struct std_choice choice = {.rest = 0};
+    const char *s = v->text;
+
+    if (is_digit(s[0], '3') && s[1] == '\0') {
+        memset(&choice, s[0] - '0', sizeof choice);
+        *FIELD(o, v->row, struct std_choice) = choice;
+        return 0;
+    }
+    for (;; s += 4) {
+        if (!is_digit(s[0], '9') || s[1] != ':' || !is_digit(s[2], '3') ||
+            (s[3] && s[3] != ','))
+            return opt_fault(v, e, "use 0, 1, 2 or 3 for all, or such a "
+                             "number by local rank, of one digit: 0:3,1:1");
+        choice.of[s[0] - '0'] = (uint8_t)(s[2] - '0');
+        if (!s[3])
+            break;
+    }
+    *FIELD(o, v->row, struct std_choice) = choice;
+    return 0;
+}
+
+static int local_ranks_read(const struct opt_value *v, struct options *o,
+                            struct err *e)
+{
+    struct rank_list list = {.n = 0};
+    const char *s = v->text;
+
+    while (*s) {
+        size_t len = strcspn(s, ",");
+        uint64_t rank = 0;
+
+        while (len > 0 && *s == ' ')
+            s++, len--;
+        if (!opt_read_uint(s, len, 0, OPT_MAX_NPROC - 1, &rank) ||
+            (s[len] && !s[len + 1]))
+            return opt_fault(v, e, "use local ranks with commas between them: "
+                             "0,1,2");
+        if (list.n == OPT_RANGES_MAX)
+            return opt_fault(v, e, "at most %d of them", OPT_RANGES_MAX);
+        list.first[list.n] = list.last[list.n] = (uint32_t)rank;
+        list.n++;
+        s += len + (s[len] == ',');
+    }
+    o->torchrun.local_ranks = list;
+    return 0;
+}
+
+static int filter_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    if (strlen(v->text) > v->row->max)
+        return opt_fault(v, e, "at most %u bytes", (unsigned)v->row->max);
+    *FIELD(o, v->row, const char *) = v->text[0] ? v->text : NULL;
+    return 0;
+}
+
+static bool is_signal(const char *s, size_t len)
+{
+    if (len < 4 || memcmp(s, "SIG", 3) != 0)
+        return false;
+    for (int n = 1; n < NSIG; n++) {
+        const char *name = sigabbrev_np(n);
+
+        if (name && strlen(name) == len - 3 &&
+            memcmp(name, s + 3, len - 3) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int signals_read(const struct opt_value *v, struct options *o,
+                        struct err *e)
+{
+    const char *s = v->text;
+
+    if (strlen(s) > v->row->max)
+        return opt_fault(v, e, "at most %u bytes", (unsigned)v->row->max);
+    for (;;) {
+        size_t len = strcspn(s, ","), skip = strspn(s, " ");
+        size_t end = len;
+
+        while (end > skip && s[end - 1] == ' ')
+            end--;
+        if (skip > end || !is_signal(s + skip, end - skip))
+            return opt_fault(v, e, "use names of signals with commas between "
+                             "them: SIGTERM,SIGUSR1");
+        if (!s[len])
+            break;
+        s += len + 1;
+    }
+    *FIELD(o, v->row, const char *) = v->text;
+    return 0;
+}
+
+static int plugin_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    (void)o;
+    return opt_fault(v, e, "this names a plug-in in Python, and no Python "
+                     "runs in agent; see --log-dir, --tee, --redirects");
+}
+
+static int binding_read(const struct opt_value *v, struct options *o,
+                        struct err *e)
+{
+    (void)o;
+    return opt_fault_later(v, e);
+}
+
+#define TYPE(id, name, arg, words, read)                                       \
+    const struct opt_type torchrun_type_##id = {name, arg, words, false,       \
+                                                read, nothing_print}
+TYPE(backend, "word", "static|c10d", backend_words, backend_read);
+TYPE(seconds, "seconds", "SECONDS", NULL, seconds_read);
+TYPE(method, "word", "METHOD", method_words, method_read);
+TYPE(std, "streams", "STREAMS", NULL, std_read);
+TYPE(local_ranks, "list of ranks", "LIST", NULL, local_ranks_read);
+TYPE(filter, "list of words", "WORD,...", NULL, filter_read);
+TYPE(signals, "list of signals", "SIG,...", NULL, signals_read);
+TYPE(plugin, "name", "NAME", NULL, plugin_read);
+TYPE(binding, "word", "MODE", NULL, binding_read);
