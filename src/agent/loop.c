@@ -117,11 +117,12 @@ static void act_log(void *ctx, enum log_level level, const char *text)
 
 static void act_stage(void *ctx)
 {
-    loop_stage(ctx);
+    loop_preflight(ctx);
 }
 
 static void act_stage_kill(void *ctx)
 {
+    loop_preflight_kill(ctx);
     loop_stage_kill(ctx);
 }
 
@@ -283,6 +284,7 @@ int loop_run(const struct plan *plan)
     }
     loop_say_plan(plan);
     pod_start(&l->pod, loop_now());
+    loop_preflight_look(l);
     if ((loop_uv_open(l) != 0 && no_descriptors(&e)) ||
         (!l->asks && loop_asks_new(l, &e) != 0)) {
         log_set_sink(NULL, NULL); /* The workers die with this process. */

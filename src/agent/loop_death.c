@@ -196,7 +196,8 @@ static bool reap_one(struct loop *l, pid_t which)
         return false;
     if (loop_tty_stopped(l, pid, status))
         return true;
-    if (loop_worker_died(l, pid, status) || loop_stage_died(l, pid, status))
+    if (loop_worker_died(l, pid, status) || loop_stage_died(l, pid, status) ||
+        loop_preflight_died(l, pid, status))
         return true;
     if (pid == l->guard_pid) {
         l->guard_pid = -1; /* Someone killed it: go on without. */

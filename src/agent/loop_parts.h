@@ -143,6 +143,7 @@ struct loop {
     struct stage_result *sets; /* One for each --dataset. */
     struct contract_dataset *datasets;
     struct stage_request *requests;
+    struct loop_preflight *preflight; /* NULL: no list was given. */
 };
 
 uint64_t loop_now(void);
@@ -263,6 +264,14 @@ int loop_stage_new(struct loop *l, struct err *e);
 void loop_stage(struct loop *l);
 void loop_stage_kill(struct loop *l);
 bool loop_stage_died(struct loop *l, pid_t pid, int status);
+
+/* loop_preflight.c */
+/* The checks of --preflight LIST, if any; then loop_stage(). */
+void loop_preflight(struct loop *l);
+void loop_preflight_kill(struct loop *l);
+bool loop_preflight_died(struct loop *l, pid_t pid, int status);
+/* By default: cheap look-ups that warn. */
+void loop_preflight_look(struct loop *l);
 
 /* loop_ask.c */
 int loop_asks_new(struct loop *l, struct err *e);

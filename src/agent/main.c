@@ -1,4 +1,5 @@
 /* main: block signals, read the options, and hand over. */
+#include "agent/command_preflight.h"
 #include "agent/command_status.h"
 #include "agent/env.h"
 #include "agent/help.h"
@@ -107,6 +108,8 @@ static int dispatch(const struct options *o)
         return command_status(o);
     case CMD_ENV:
         return env_command(o);
+    case CMD_PREFLIGHT:
+        return command_preflight(o, environ);
     case CMD_FETCH:
         return exec_tool("agent-fetch", o);
     case CMD_ALLREDUCE:

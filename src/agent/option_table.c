@@ -2,6 +2,7 @@
 #include "agent/option_table.h"
 
 #include "agent/torchrun.h"
+#include "preflight/names.h"
 
 #define AT(field) offsetof(struct options, field)
 #define ROW(of, n, t, init, text)                                              \
@@ -73,6 +74,12 @@ static const struct opt_row rows[] = {
      .at = AT(mesh_port), .none = "a free one",
      .more = "A busy one is an error (202). It is closed before the workers "
              "start.",
+     .group = OPT_GROUP_JOB},
+    {ROW(OPT_RUN, "preflight", checks, PREFLIGHT_DEFAULT,
+         "Check this pod before the workers meet."),
+     .more = "By default cheap look-ups that warn. A LIST is tried for real, "
+             "and ends the job with 69, or 204 where another try may do. Also: "
+             "dns, storage, env; with agent-probe: gpu, rdma, nccl.",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "job-id", word, "none",
              "Pods of different jobs never join; TORCHELASTIC_RUN_ID."),
@@ -308,7 +315,7 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_ASK},
     {.name = "json", .type = &opt_type_flag, .at = AT(json),
      .help = "As one JSON object.", .none = "off", .group = OPT_GROUP_ASK,
-     .no_variable = true, .commands = OPT_STATUS | OPT_ENV},
+     .no_variable = true, .commands = OPT_STATUS | OPT_ENV | OPT_PREFLIGHT},
     {.name = "watch", .type = &opt_type_flag, .at = AT(watch),
      .help = "Again every second, until the agent ends.", .none = "off",
      .group = OPT_GROUP_ASK, .no_variable = true, .commands = OPT_STATUS},
@@ -322,7 +329,7 @@ static const struct opt_row rows[] = {
 
     LATER("hang-timeout"), LATER("hang-signal"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
-    LATER("servers"), LATER("preflight"),
+    LATER("servers"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 
@@ -343,12 +350,14 @@ static const struct opt_command commands[] = {
      "Ask the agent that runs in this pod how it is."},
     {"env", OPT_OWN, CMD_ENV, OPT_RUN | OPT_ENV, 0, 0, "[options] [--json]",
      "Print the resolved topology, and where each value is from."},
+    {"preflight", OPT_OWN, CMD_PREFLIGHT, OPT_RUN | OPT_PREFLIGHT, 0, 0,
+     "[options] [--json]",
+     "Check this pod; 0 pass, 10 warn, 20 retryable, 30 fatal."},
     {"fetch", OPT_PASSED, CMD_FETCH, 0, 0, 0, "...",
      "Run agent-fetch, at image build time."},
     {"allreduce", OPT_PASSED, CMD_ALLREDUCE, 0, 0, 0, "...",
      "Run agent-allreduce."},
     {"probe", OPT_PASSED, CMD_PROBE, 0, 0, 0, "...", "Run agent-probe."},
-    {"preflight", OPT_LATER, CMD_RUN, 0, 0, 0, "", ""},
     {"torchrun", OPT_OWN, CMD_TORCHRUN, OPT_TORCHRUN, 1, 0,
      "[torchrun's options] script [arg ...]",
      "The command line of torchrun; also when called torchrun."},

@@ -22,8 +22,9 @@ enum opt_command_bit {
     OPT_MANIFEST = 8,
     OPT_STATUS = 16,
     OPT_ENV = 32,
-    OPT_EVERY = 63,
-    OPT_TORCHRUN = 64, /* Of torchrun's table alone. */
+    OPT_PREFLIGHT = 64,
+    OPT_EVERY = 127,
+    OPT_TORCHRUN = 128, /* Of torchrun's table alone. */
 };
 
 enum opt_group {

@@ -165,6 +165,7 @@ static int read_defaults(struct reader *r, const struct opt_table *t)
             return e;
     }
     r->o->master_port_given = r->o->mesh_given = false;
+    r->o->preflight_given = false;
     return 0;
 }
 
@@ -204,7 +205,9 @@ static int check(struct reader *r)
         return err_set(r->e, ERR_USAGE, "%u --source but %u --dataset: the "
                        "n-th source belongs to the n-th data set",
                        o->n_sources, o->n_datasets);
-    if (o->command == CMD_RUN || (c->command == CMD_ENV && o->n_args == 0)) {
+    if (o->command == CMD_RUN ||
+        ((c->command == CMD_ENV || c->command == CMD_PREFLIGHT) &&
+         o->n_args == 0)) {
         /* A variable may be the image's, for when there is a data set. */
         if (o->n_datasets == 0 &&
             *option_from(r, opt_find("stage", 5)) == BY_WORD)

@@ -35,6 +35,7 @@ enum command {
     CMD_STATUS,
     CMD_ENV,
     CMD_TORCHRUN,  /* Of the table; options_read() makes it CMD_RUN. */
+    CMD_PREFLIGHT,
     CMD_FETCH,     /* Exec of agent-fetch; args are passed on as they are. */
     CMD_ALLREDUCE, /* Exec of agent-allreduce. */
     CMD_PROBE,     /* Exec of agent-probe. */
@@ -130,6 +131,8 @@ struct options {
     unsigned n_datasets, n_sources;
     const char *stage;
     bool reverify;
+    unsigned preflight;   /* Bits of the checks of preflight/names.h. */
+    bool preflight_given; /* Asked for: what is found may end the run. */
     bool offline;              /* See offline.h. */
     const char *offline_allow; /* Hosts with commas, or NULL. */
 

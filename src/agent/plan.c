@@ -187,7 +187,8 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
     ret->grace_ms = o->grace_ms;
     ret->auth = p->auth;
-    ret->has_stage = o->n_datasets > 0;
+    ret->has_stage = o->n_datasets > 0 ||
+                     (o->preflight_given && o->preflight != 0);
     ret->has_pre_start = o->pre_start != NULL;
     ret->restart_always = o->restart_policy == RESTART_ALWAYS;
     ret->restart_reset_ms = o->restart_reset_ms;

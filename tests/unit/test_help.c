@@ -118,7 +118,6 @@ static void test_text_has_defaults_and_commands(void **state)
                                  "KILL. [25s]\n"));
     assert_non_null(strstr(text, "[[{role}{rank}] ]\n"));
     assert_non_null(strstr(text, "\n  manifest   "));
-    assert_null(strstr(text, "preflight "));
     free(text);
 }
 

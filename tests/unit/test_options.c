@@ -3,6 +3,7 @@
 
 #include "agent/contract.h"
 #include "agent/option_table.h"
+#include "preflight/names.h"
 
 static void test_defaults(void **state)
 {
@@ -468,6 +469,34 @@ static void test_table(void **state)
     }
 }
 
+static void test_preflight(void **state)
+{
+    (void)state;
+    good("agent true", NULL);
+    assert_false(o.preflight_given);
+    assert_int_equal(o.preflight, PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(MEMLOCK) |
+                                      PREFLIGHT_BIT(LIMITS) |
+                                      PREFLIGHT_BIT(IFACE));
+    good("agent --preflight dns,shm true", "AGENT_PREFLIGHT=env");
+    assert_true(o.preflight_given);
+    assert_int_equal(o.preflight, PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(DNS));
+    good("agent --preflight=off true", NULL);
+    assert_true(o.preflight_given);
+    assert_int_equal(o.preflight, 0);
+    good("agent preflight --json --nnodes 2", "AGENT_PREFLIGHT=env");
+    assert_int_equal(o.command, CMD_PREFLIGHT);
+    assert_int_equal(o.preflight, PREFLIGHT_BIT(ENV));
+    assert_int_equal(o.nnodes, 2);
+    assert_int_equal(read_line("agent --preflight shm,foo true", NULL),
+                     -ERR_USAGE);
+    assert_non_null(strstr(e.text, "'foo' is no check"));
+    assert_int_equal(read_line("agent --preflight shm,allreduce true", NULL),
+                     -ERR_USAGE);
+    assert_non_null(strstr(e.text, "not in this version"));
+    assert_int_equal(read_line("agent preflight shm", NULL), -ERR_USAGE);
+    assert_non_null(strstr(e.text, "too many words"));
+}
+
 /* Bytes of any kind, as one word and as one variable. */
 static void test_random_bytes(void **state)
 {
@@ -541,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_variables),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_table),
+        cmocka_unit_test(test_preflight),
         cmocka_unit_test(test_random_words),
         cmocka_unit_test(test_random_bytes),
     };

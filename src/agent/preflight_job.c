@@ -1,0 +1,39 @@
+/* preflight_job: see preflight_job.h. */
+#include "agent/preflight_job.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void add_dir(struct preflight_job *job, const char *path,
+                    const char *option, enum preflight_use use)
+{
+    if (path && job->n_dirs < PREFLIGHT_DIRS_MAX)
+        job->dirs[job->n_dirs++] = (struct preflight_dir){
+            .path = path, .option = option, .use = use};
+}
+
+void preflight_job_of(const struct options *o, unsigned nproc,
+                      bool nproc_by_gpus, char *const *envp,
+                      struct preflight_job *ret)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    memset(ret, 0, sizeof *ret);
+    ret->nproc = nproc;
+    ret->nnodes = o->nnodes;
+    ret->nproc_by_gpus = nproc_by_gpus;
+    ret->coordinates = o->node_rank == 0 && !o->any_node_rank;
+    ret->master_addr = o->master_addr;
+    ret->barrier_port = o->barrier_port;
+    ret->envp = envp;
+    ret->root = "";
+    for (unsigned i = 0; i < o->n_datasets; i++)
+        add_dir(ret, o->datasets[i], "--dataset", PREFLIGHT_READS);
+    for (unsigned i = 0; i < o->n_sources; i++)
+        add_dir(ret, o->sources[i], "--source", PREFLIGHT_READS);
+    add_dir(ret, o->stage, "--stage", PREFLIGHT_WRITES);
+    add_dir(ret, o->log_dir, "--log-dir", PREFLIGHT_WRITES);
+    add_dir(ret, tmp && *tmp ? tmp : "/tmp",
+            tmp && *tmp ? "TMPDIR" : "the folder for temporary files",
+            PREFLIGHT_WRITES);
+}

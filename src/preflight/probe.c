@@ -1,0 +1,228 @@
+/* probe: what agent-probe says of GPUs, NCCL and RDMA, and what follows from
+ * it. docs/probe.md has its keys. */
+#include "preflight/ask.h"
+
+#include "base/mem.h"
+#include "base/text.h"
+
+#include <jansson.h>
+#include <limits.h>
+#include <string.h>
+
+#define USED_BYTES (1024 * MIB) /* Of a GPU's memory, before any worker. */
+#define NCCL_OLDEST 21800
+#define WORD(s) (char *)(uintptr_t)(s)
+
+static const char *word_of(const json_t *o, const char *key)
+{
+    const char *s = json_string_value(json_object_get(o, key));
+
+    return s ? s : "?";
+}
+
+static long long number_of(const json_t *o, const char *key)
+{
+    return json_integer_value(json_object_get(o, key));
+}
+
+static bool is_true(const json_t *o, const char *key)
+{
+    return json_is_true(json_object_get(o, key));
+}
+
+static bool is_asked(const struct preflight_sink *s)
+{
+    return s->job->asked >> s->check & 1;
+}
+
+static void say(const struct preflight_sink *s, enum preflight_level level,
+                const char *why, const char *fix, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+static void say(const struct preflight_sink *s, enum preflight_level level,
+                const char *why, const char *fix, const char *fmt, ...)
+{
+    struct preflight_finding f = finding_new(level);
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(f.what, sizeof f.what, fmt, ap);
+    va_end(ap);
+    FINDING_SET(f.why, "%s", why);
+    FINDING_SET(f.fix, "%s", fix);
+    finding_add(s, &f);
+}
+
+/* The part of this check, or NULL: it is said why. */
+static json_t *ask(const struct preflight_sink *s)
+{
+    const char *word = preflight_row(s->check)->word;
+    char path[PATH_MAX];
+    char *argv[] = {path, WORD("--only"), WORD(word), WORD("--timeout"),
+                    WORD("40"), NULL};
+    autofree char *buf = malloc(ASK_MAX);
+    json_t *all, *part;
+    int code;
+
+    if (!buf || !ask_find(s, path, sizeof path))
+        return NULL;
+    finding_step(s, "running agent-probe --only %s", word);
+    code = ask_run(argv, buf, ASK_MAX);
+    all = code == 0 ? json_loads(buf, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    part = json_object_get(all, word);
+    if (!json_is_object(part)) {
+        say(s, PREFLIGHT_RETRY, "nothing is known of this part of the machine",
+            "run agent-probe by hand in this pod", "agent-probe --only %s "
+            "ended with %d%s", word, code,
+            code == 0 ? " and no answer that can be read" : "");
+        part = NULL;
+    }
+    json_incref(part);
+    json_decref(all);
+    return part;
+}
+
+/* False: there is none, and that is said. */
+static bool is_found(const struct preflight_sink *s, const json_t *part,
+                     const char *what, const char *why, const char *fix)
+{
+    if (is_true(part, "found"))
+        return true;
+    if (is_true(part, "fault"))
+        say(s, is_asked(s) || s->check == PREFLIGHT_GPU ? PREFLIGHT_FATAL
+                                                        : PREFLIGHT_WARN,
+            why, fix, "%s: %.200s", what, word_of(part, "why"));
+    else if (is_asked(s))
+        say(s, PREFLIGHT_FATAL, why, fix, "no %s: %.200s", what,
+            word_of(part, "why"));
+    else
+        finding_pass(s, "no %s: %.200s", what, word_of(part, "why"));
+    return false;
+}
+
+static void check_one_gpu(const struct preflight_sink *s, const json_t *gpu)
+{
+    const char *name = word_of(gpu, "name");
+    long long i = number_of(gpu, "index");
+    long long ecc = number_of(gpu, "ecc_uncorrected");
+    long long links = number_of(gpu, "nvlinks");
+    long long active = number_of(gpu, "nvlinks_active");
+    long long used = number_of(gpu, "memory_used_bytes");
+
+    if (ecc > 0)
+        say(s, PREFLIGHT_WARN, "its memory has failed before: wrong numbers, "
+            "or the job dies of it", "drain the node and reset or replace the "
+            "GPU (nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER)",
+            "GPU %lld (%.80s) has had %lld uncorrected memory errors since "
+            "boot", i, name, ecc);
+    if (active < links)
+        say(s, PREFLIGHT_WARN, "collectives are as slow as the slowest link",
+            "drain the node; nvidia-smi nvlink --status; on HGX machines look "
+            "at nvidia-fabricmanager", "GPU %lld (%.80s): %lld of %lld NVLinks "
+            "are active", i, name, active, links);
+    if (used > (long long)USED_BYTES)
+        say(s, PREFLIGHT_WARN, "somebody else computes there, or a process of "
+            "an earlier job was left: \"CUDA out of memory\"", "nvidia-smi on "
+            "the node names it; end it, or take another node", "GPU %lld "
+            "(%.80s) has %lld MiB in use, and no worker runs yet", i, name,
+            used / (long long)MIB);
+}
+
+void check_gpu(const struct preflight_sink *s)
+{
+    json_t *part = ask(s), *gpus, *gpu;
+    size_t i, n;
+
+    if (!part)
+        return;
+    gpus = json_object_get(part, "gpus");
+    n = json_array_size(gpus);
+    if (is_found(s, part, "GPU", "the workers would fail at their first CUDA "
+                 "call", "Kubernetes: resources.limits nvidia.com/gpu, the "
+                 "device plug-in and the nvidia runtime class; docker: --gpus "
+                 "all; then nvidia-smi on the node")) {
+        json_array_foreach(gpus, i, gpu)
+            check_one_gpu(s, gpu);
+        if (s->job->nproc_by_gpus && n < s->job->nproc)
+            say(s, PREFLIGHT_FATAL, "the workers of higher local ranks would "
+                "fail with \"invalid device ordinal\"", "--nproc of at most "
+                "the GPUs, or ask for more of them; where the driver lost one, "
+                "dmesg has \"Xid\": drain the node", "%u workers, and the "
+                "driver has %zu GPU%s", s->job->nproc, n, n == 1 ? "" : "s");
+        finding_pass(s, "%zu GPU%s (%.80s), driver %.40s, CUDA %.20s", n,
+                     n == 1 ? "" : "s",
+                     word_of(json_array_get(gpus, 0), "name"),
+                     word_of(part, "driver"), word_of(part, "driver_cuda"));
+    }
+    json_decref(part);
+}
+
+static void check_port(const struct preflight_sink *s, const char *device,
+                       const json_t *port)
+{
+    if (strcmp(word_of(port, "state"), "active") != 0)
+        say(s, PREFLIGHT_RETRY, "NCCL leaves the port out and uses fewer, or "
+            "TCP", "look at the cable, the switch and the subnet manager "
+            "(ibstat on the node); NCCL_IB_HCA=^DEVICE leaves it out",
+            "port %lld of %.60s is %.40s", number_of(port, "port"), device,
+            word_of(port, "state"));
+}
+
+void check_rdma(const struct preflight_sink *s)
+{
+    json_t *part = ask(s), *list, *device, *port, *reg;
+    size_t i, k;
+
+    if (!part)
+        return;
+    list = json_object_get(part, "devices");
+    if (is_found(s, part, "RDMA device", "NCCL would go over TCP: many times "
+                 "slower", "Kubernetes: ask for the RDMA device plug-in's "
+                 "resource; docker: --device /dev/infiniband; install "
+                 "libibverbs and its providers in the image")) {
+        json_array_foreach(list, i, device) {
+            json_array_foreach(json_object_get(device, "ports"), k, port)
+                check_port(s, word_of(device, "name"), port);
+            reg = json_object_get(device, "register");
+            if (json_is_object(reg) && !is_true(reg, "ok"))
+                say(s, PREFLIGHT_FATAL, "NCCL would fail with \"unhandled "
+                    "system error\"", "Kubernetes: capabilities.add IPC_LOCK "
+                    "with root, or LimitMEMLOCK=infinity in the runtime's "
+                    "unit; docker and podman: --ulimit memlock=-1:-1",
+                    "%.60s: 64 MiB cannot be registered: %.160s",
+                    word_of(device, "name"), word_of(reg, "why"));
+        }
+        finding_pass(s, "%zu RDMA device%s", json_array_size(list),
+                     json_array_size(list) == 1 ? "" : "s");
+    }
+    json_decref(part);
+}
+
+void check_nccl(const struct preflight_sink *s)
+{
+    json_t *part = ask(s), *wheel;
+    long long code;
+
+    if (!part)
+        return;
+    wheel = json_object_get(part, "wheel");
+    code = number_of(part, "code");
+    if (is_found(s, part, "NCCL", "PyTorch's builds for CUDA bring it along; "
+                 "C programs need it in the image", "install libnccl2, or "
+                 "pip's nvidia-nccl-cu12 or -cu13")) {
+        if (code > 0 && code < NCCL_OLDEST)
+            say(s, PREFLIGHT_WARN, "before 2.18 a failed rank is not noticed "
+                "by the others, and errors have no text", "install NCCL 2.18 "
+                "or newer", "NCCL %.40s is old (%.160s)",
+                word_of(part, "version"), word_of(part, "library"));
+        if (json_is_object(wheel) && number_of(wheel, "code") != code)
+            say(s, PREFLIGHT_WARN, "PyTorch takes pip's and C programs the "
+                "other; ranks of two versions do not find each other",
+                "remove one, or LD_PRELOAD the other for all",
+                "two NCCLs: %.40s (%.100s) and pip's %.40s",
+                word_of(part, "version"), word_of(part, "library"),
+                word_of(wheel, "version"));
+        finding_pass(s, "NCCL %.40s (%.200s)", word_of(part, "version"),
+                     word_of(part, "library"));
+    }
+    json_decref(part);
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env bash
+# agent preflight, and --preflight in run: real mounts, limits and networks.
+. "$(dirname "$0")/../lib/tap.sh"
+
+pre() { timeout -k 5 60 "$agent" preflight "$@" >"$T/out" 2>"$T/err"; rc=$?; }
+run() { timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
+# get EXPRESSION: of the JSON in $T/out
+get()
+{
+    python3 -c 'import json, sys
+p = json.load(open(sys.argv[1]))
+f = [dict(x, check=c["check"]) for c in p["checks"] for x in c["findings"]]
+print(eval(sys.argv[2]))' "$T/out" "$1"
+}
+
+pre --preflight env --json
+is "nothing is wrong: 0" "$rc $(get 'p["result"], p["code"], p["preflight"]')" \
+    "0 ('pass', 0, 1)"
+pre
+has "all checks are there" "$T/out" '^(pass|warn|fatal|retryable) +storage '
+has "and the sum" "$T/out" '^preflight: [a-z]+ \([0-9]+\): '
+pre --json
+is "each once, and no all-reduce unless it is asked for" \
+    "$(get '[c["check"] for c in p["checks"]]')" \
+    "['shm', 'memlock', 'limits', 'iface', 'dns', 'storage', 'env', 'gpu', 'rdma', 'nccl']"
+NCCL_SOCKET_IFNAME=eth99 pre --preflight iface --json
+is "a missing interface is fatal: 30" "$rc $(get 'p["result"]')" "30 fatal"
+ok "it is named, and those that are there" \
+    test "$(get '"eth99" in f[0]["what"] and "lo" in f[0]["fix"]')" = True
+ulimit -Sn 600
+pre --preflight limits --json
+is "few open files are a warning: 10" "$rc $(get 'f[0]["level"]')" "10 warn"
+ulimit -Sn "$(ulimit -Hn)"
+pre --preflight dns --nnodes 2 --node-rank 1 --master-addr no.invalid
+is "a name that does not resolve may come: 20" "$rc" 20
+has "with the manifest's lines" "$T/out" '\| +publishNotReadyAddresses: true'
+pre --preflight storage --source "$T/none" --dataset "$T/none.json"
+is "a source that is not there: 30" "$rc" 30
+pre --preflight nonsense
+is "a word that is no check: 64" "$rc" 64
+has "and which there are" "$T/err" "'nonsense' is no check; there are shm, "
+pre --preflight off
+is "nothing to check: 64" "$rc" 64
+pre --json --preflight shm word
+is "it takes no words" "$rc" 64
+AGENT_PREFLIGHT=env AGENT_NNODES=2 pre --json
+is "it reads the variables of run" "$(get '[c["check"] for c in p["checks"]]')" \
+    "['env']"
+"$agent" preflight --preflight env >/dev/full 2>"$T/err"
+is "an answer that cannot be written: 202" "$?" 202
+
+# run: by default it warns, and goes on.
+NCCL_SOCKET_IFNAME=eth99 run -- echo here
+is "by default the job goes on" "$rc $(cat "$T/out")" "0 [rank0] here"
+has "after a warning" "$T/err" 'warning: preflight: iface: .*eth99.*going on'
+NCCL_SOCKET_IFNAME=eth99 run --preflight off -- echo here
+hasnt "off is off" "$T/err" 'preflight'
+NCCL_SOCKET_IFNAME=eth99 run --preflight env,shm --report "$T/report" -- \
+    touch "$T/started"
+is "a list makes it fatal: 69" "$rc" 69
+ok "before any worker" test ! -e "$T/started"
+has "the verdict says what and how to mend it" "$T/err" \
+    'failed with exit code 69 \(preflight\): preflight: env: .*eth99.*; fix:'
+has "the report, too" "$T/report" '"class": "preflight"'
+NCCL_SOCKET_IFNAME=eth99 AGENT_PREFLIGHT=env run --exit-map preflight=3 -- true
+is "by the variable, and with --exit-map" "$rc" 3
+ulimit -Sn 600
+run --preflight limits,storage -- echo here
+is "a warning lets it go on" "$rc $(cat "$T/out")" "0 [rank0] here"
+has "and is said" "$T/err" 'warning: preflight: limits: '
+ulimit -Sn "$(ulimit -Hn)"
+
+# Two pods: a fatal finding of one is the job's end, at once, on both.
+port=$(free_port)
+pod() # RANK OPTIONS: in the background
+{
+    local r=$1
+    shift
+    timeout -k 5 60 "$agent" --nnodes 2 --node-rank "$r" --master-addr \
+        127.0.0.1 --barrier-port "$port" --mesh off "$@" -- \
+        touch "$T/started$r" >"$T/out$r" 2>"$T/err$r" </dev/null &
+}
+pod 0
+first=$!
+NCCL_SOCKET_IFNAME=eth99 pod 1 --preflight iface
+wait $first
+is "pods: the other pod ends with 69" "$?" 69
+wait $!
+is "and so does the one" "$?" 69
+has "and it says whose fault it was" "$T/err0" 'node rank 1 .*eth99'
+ok "no worker was started" test ! -e "$T/started0" -a ! -e "$T/started1"
+
+# Told to stop while a check hangs: no worker, 143, and nothing is left.
+mkdir "$T/bin"
+printf '#!/bin/sh\necho $$ >"%s/probe.pid"; exec sleep 60\n' "$T" \
+    >"$T/bin/agent-probe"
+chmod +x "$T/bin/agent-probe"
+cp "$agent" "$T/bin/agent"
+"$T/bin/agent" --preflight gpu -- touch "$T/started" >"$T/out" 2>"$T/err" \
+    </dev/null &
+a=$!
+ok "a check runs" until_true 20 test -s "$T/probe.pid"
+kill $a
+wait $a
+is "TERM ends it" "$?" 143
+ok "with the check" until_true 20 gone "$(cat "$T/probe.pid")"
+ok "and without a worker" test ! -e "$T/started"
+
+if ! unshare -m true 2>/dev/null; then
+    skip "mounts of its own" "unshare -m is not permitted"
+    exit 0
+fi
+
+# inside SIZE ARGS: with a /dev/shm of that size
+inside()
+{
+    local size=$1
+    shift
+    unshare -m sh -c 'mount -t tmpfs -o size=$0 t /dev/shm; exec "$@"' \
+        "$size" timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null
+    rc=$?
+}
+inside 16m preflight --preflight shm --nproc 2 --json
+is "P60: a /dev/shm of 16 MiB is fatal" "$rc $(get 'f[0]["check"]')" "30 shm"
+ok "with its size, and the lines for Kubernetes" test "$(get \
+    '"16 MiB" in f[0]["what"] and "medium: Memory" in f[0]["yaml"]')" = True
+inside 64m preflight --preflight shm --nproc 2
+is "docker's 64 MiB for two workers is a warning" "$rc" 10
+inside 64m preflight --preflight shm --nproc 8
+is "and for eight it is fatal: it scales" "$rc" 30
+inside 1g preflight --preflight shm --nproc 2
+is "1 GiB does for two" "$rc" 0
+inside 16m --nproc 2 -- true
+is "in run it warns by default" "$rc" 0
+has "of /dev/shm" "$T/err" 'warning: preflight: shm: /dev/shm has 16 MiB'
+inside 16m --nproc 2 --preflight shm -- touch "$T/started"
+is "and ends it where it was asked for" "$rc" 69
+has "with the lines for Kubernetes" "$T/err" '\| +medium: Memory'
+
+# Read-only and full volumes.
+mkdir "$T/vol"
+volume() # MOUNT OPTIONS, ARGS
+{
+    local opts=$1
+    shift
+    unshare -m sh -c 'mount -t tmpfs -o size=$0 t "$1"; dir=$1; shift
+        [ -z "$FILL" ] || head -c 64K /dev/zero >"$dir/f" 2>/dev/null
+        mount -o remount,"$0" "$dir"; exec "$@"' "$opts" "$T/vol" \
+        timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null
+    rc=$?
+}
+FILL='' volume 2m,ro preflight --preflight storage --log-dir "$T/vol/logs" --json
+is "a read-only volume is fatal" "$rc $(get '[x["level"] for x in f]')" \
+    "30 ['fatal', 'pass']"
+ok "it says what to change" test \
+    "$(get '"readOnly" in f[0]["fix"] and "emptyDir" in f[0]["yaml"]')" = True
+FILL=1 volume 64k,rw preflight --preflight storage --log-dir "$T/vol"
+is "a full one may be emptied: 20" "$rc" 20
+has "by its name" "$T/out" "retryable +storage .*--log-dir: .*No space left"
+
+# Two interfaces, and NCCL would take the wrong one.
+if unshare -n ip link show lo >/dev/null 2>&1; then
+    unshare -n sh -c 'ip link set lo up
+        for i in "aaa0 10.9.0.1" "net1 10.8.0.1"; do set -- $i "$@"
+            ip link add $1 type veth peer name $1p; ip link set $1p up
+            ip addr add $2/24 dev $1; ip link set $1 up; shift 2; done
+        exec "$@"' - timeout 60 "$agent" preflight --preflight iface --nnodes 2 \
+        --node-rank 1 --master-addr 10.8.0.2 --json >"$T/out" 2>"$T/err"
+    is "P62: NCCL's interface is not the one that leads to pod 0" "$?" 10
+    ok "both are named, and how to set it" test "$(get '"leave by net1" in \
+        f[0]["what"] and "take aaa0" in f[0]["what"] and \
+        "NCCL_SOCKET_IFNAME==net1" in f[0]["fix"]')" = True
+    unshare -n timeout 60 "$agent" preflight --preflight iface --nnodes 2 \
+        --node-rank 1 --master-addr 10.8.0.2 >"$T/out" 2>"$T/err"
+    is "no interface but loopback: 20" "$?" 20
+else
+    skip "networks of its own" "unshare -n is not permitted"
+fi
