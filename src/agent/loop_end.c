@@ -32,15 +32,20 @@ static void say_verdict(struct loop *l, char *text)
     }
 }
 
+/* Which process it was that outlived KILL. */
 static void say_stuck(const struct loop *l)
 {
+    bool is_fault = l->pod.cause.kind == FAILURE_AGENT &&
+                    l->pod.exit_code == ERR_RESOURCE;
+    pid_t pid = l->stuck_pid;
     char wchan[64];
 
-    if (l->pod.cause.kind != FAILURE_AGENT ||
-        l->pod.exit_code != ERR_RESOURCE || l->stuck_pid <= 0)
+    for (uint32_t i = 0; l->workers && i < l->n_slots && pid <= 0; i++)
+        pid = l->workers[i].pid;
+    if ((!l->pod.sup.stuck && !is_fault) || pid <= 0)
         return;
-    proc_wchan(l->stuck_pid, wchan, sizeof wchan);
-    log_error("pid %d outlives SIGKILL%s%s", (int)l->stuck_pid,
+    proc_wchan(pid, wchan, sizeof wchan);
+    log_error("pid %d outlives SIGKILL%s%s", (int)pid,
               wchan[0] ? ", it waits in " : "", wchan);
 }
 

@@ -262,6 +262,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
     (void)text_copy(f->host, sizeof f->host, p->cfg.host);
     (void)snprintf(f->text, sizeof f->text, "%s from outside", name);
     pod_report(p, now_ms);
+    supervisor_soon(&p->sup);
     pod_stop_workers(p, now_ms);
 }
 

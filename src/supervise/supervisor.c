@@ -31,6 +31,11 @@ static bool is_ending(const struct supervisor *s)
     return s->state == SUP_STOPPING || s->state == SUP_CLEANING;
 }
 
+static uint64_t stuck_ms(const struct supervisor *s)
+{
+    return s->kill_ms + (s->soon ? SUP_STUCK_SOON_MS : SUP_STUCK_MS);
+}
+
 static void signal_all(struct supervisor *s, int signo)
 {
     for (uint32_t i = 0; i < s->n_workers; i++)
@@ -116,6 +121,11 @@ void supervisor_stop(struct supervisor *s, uint64_t now_ms)
         begin_end(s, now_ms, SUP_STOPPING);
 }
 
+void supervisor_soon(struct supervisor *s)
+{
+    s->soon = true;
+}
+
 void supervisor_hurry(struct supervisor *s, uint64_t now_ms)
 {
     if (is_ending(s) && !s->killed)
@@ -167,8 +177,9 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
         sweep(s, SIGKILL);
         return SUP_QUIET;
     }
-    if (s->killed && now_ms >= s->kill_ms + SUP_STUCK_MS) {
+    if (s->killed && now_ms >= stuck_ms(s)) {
         s->state = SUP_IDLE;
+        s->stuck = true;
         return SUP_STUCK;
     }
     if (now_ms >= s->poll_ms)
@@ -183,6 +194,6 @@ uint64_t supervisor_deadline(const struct supervisor *s)
 
     if (!is_ending(s))
         return UINT64_MAX;
-    limit = s->killed ? s->kill_ms + SUP_STUCK_MS : s->kill_ms;
+    limit = s->killed ? stuck_ms(s) : s->kill_ms;
     return limit < at ? limit : at;
 }

@@ -18,6 +18,9 @@
 #define SUP_POLL_MS 20       /* First look at what is left; doubles. */
 #define SUP_POLL_MAX_MS 320
 #define SUP_STUCK_MS 10000   /* KILL to "cannot be killed". */
+/* The same in a stop from outside: with the default grace there must be time
+ * for the verdict before the pod is killed, 30 s after its TERM. */
+#define SUP_STUCK_SOON_MS 3000
 
 enum sup_state { SUP_IDLE, SUP_RUNNING, SUP_STOPPING, SUP_CLEANING };
 
@@ -45,6 +48,8 @@ struct supervisor {
     uint32_t n_held;    /* Dead, to be started again. */
     bool alive[SUP_MAX_WORKERS];
     bool killed;        /* SIGKILL was sent. */
+    bool soon;          /* A stop from outside. */
+    bool stuck;         /* Something has outlived SIGKILL. */
     bool sweeping;      /* A sweep was asked for, no answer yet. */
     bool swept_term;    /* What was left got TERM after the last death. */
     uint64_t kill_ms;   /* STOPPING, CLEANING: when TERM becomes KILL. */
@@ -67,6 +72,8 @@ void supervisor_again(struct supervisor *s, uint32_t worker);
 void supervisor_drop(struct supervisor *s, uint64_t now_ms);
 /* TERM to all, KILL after the grace. Ignored unless RUNNING. */
 void supervisor_stop(struct supervisor *s, uint64_t now_ms);
+/* A stop from outside: do not wait long for what outlives SIGKILL. */
+void supervisor_soon(struct supervisor *s);
 /* End the grace now. */
 void supervisor_hurry(struct supervisor *s, uint64_t now_ms);
 /* Answer to a sweep: what is still alive, and whether output is pending. */

@@ -136,11 +136,12 @@ static void test_term_and_a_process_that_outlives_kill(void **state)
     member_runs();
     pod_signal(&p, 10, SIGTERM);
     pod_swept(&p, 10, 0, false);
-    for (uint64_t t = 1010; t < 1010 + SUP_STUCK_MS; t += 50) {
+    for (uint64_t t = 1010; t < 1010 + SUP_STUCK_SOON_MS; t += 50) {
         pod_timeout(&p, t);
         pod_swept(&p, t, 1, false);
+        assert_int_equal(p.state, POD_STOPPING);
     }
-    pod_timeout(&p, 1010 + SUP_STUCK_MS);
+    pod_timeout(&p, 1010 + SUP_STUCK_SOON_MS);
     assert_int_equal(p.state, POD_LEAVING);
     assert_int_equal(p.exit_code, 143);
 }

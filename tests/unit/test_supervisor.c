@@ -142,6 +142,47 @@ static void test_stuck(void **state)
     assert_int_equal(s.state, SUP_IDLE);
 }
 
+/* One grace for all: what a worker leaves behind that used it up has none. */
+static void test_one_grace(void **state)
+{
+    (void)state;
+    begin(2);
+    supervisor_stop(&s, 0);
+    told("kill0:15 kill1:15 sweep0:15 ");
+    (void)supervisor_swept(&s, 1, 1, false);
+    (void)supervisor_exited(&s, 900, 0, false);
+    assert_int_equal(supervisor_deadline(&s), 1000);
+    (void)supervisor_timeout(&s, 1000);
+    told("kill1:9 sweep0:9 ");
+    (void)supervisor_swept(&s, 1000, 0, false);
+    (void)supervisor_exited(&s, 1001, 1, false);
+    told("sweep0:9 "); /* At once: its children have come to light. */
+    (void)supervisor_swept(&s, 1002, 1, false);
+    (void)supervisor_timeout(&s, supervisor_deadline(&s));
+    told("sweep0:9 ");
+    assert_int_equal(supervisor_swept(&s, 1050, 0, true), SUP_STOPPED);
+}
+
+/* Told from outside there is less time for what outlives KILL. */
+static void test_stuck_soon(void **state)
+{
+    (void)state;
+    begin(1);
+    supervisor_stop(&s, 0);
+    (void)supervisor_swept(&s, 1, 0, false);
+    (void)supervisor_timeout(&s, 1000);
+    (void)supervisor_swept(&s, 1000, 1, false);
+    supervisor_soon(&s); /* Also while it is being stopped. */
+    for (uint64_t t = 1000; t < 1000 + SUP_STUCK_SOON_MS; t += 100) {
+        assert_int_equal(supervisor_timeout(&s, t), SUP_QUIET);
+        (void)supervisor_swept(&s, t, 1, false);
+        assert_true(supervisor_deadline(&s) <= 1000 + SUP_STUCK_SOON_MS);
+    }
+    assert_int_equal(supervisor_timeout(&s, 1000 + SUP_STUCK_SOON_MS),
+                     SUP_STUCK);
+    assert_true(s.stuck);
+}
+
 /* The last one dies between the wish for a look and the look: it is one look,
  * and what it finds is true when it is told. */
 static void test_last_death_before_the_look(void **state)
@@ -222,7 +263,9 @@ int main(void)
         cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_last_death_before_the_look),
         cmocka_unit_test(test_looks_slow_down),
+        cmocka_unit_test(test_one_grace),
         cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_stuck_soon),
         cmocka_unit_test(test_again),
         cmocka_unit_test(test_pending_output),
         cmocka_unit_test(test_late_and_wrong_exits),
