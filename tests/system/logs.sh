@@ -162,20 +162,24 @@ has "P52 the last words of a hidden rank that fails" "$T/err" \
 mkfifo "$T/unread"
 exec 8<>"$T/unread"
 flood='yes "$(printf "%0100d" 7)"'
-blocked() # A `yes` in a session of agent $1's children sleeps: in its write.
+# N `yes` in sessions of agent $1's children have written nothing since the last
+# look.
+blocked()
 {
-    local w p
+    local w p last=$written
+    written=
     for w in $(pgrep -P "$1"); do
         for p in $(pgrep -s "$w" -x yes); do
-            case $(ps -o stat= -p "$p") in S*) return 0 ;; esac
+            written+=$(grep wchar "/proc/$p/io")$'\n'
         done
     done
-    return 1
+    [ "$(printf %s "$written" | wc -l)" = "$2" ] && [ "$written" = "$last" ]
 }
+written=
 "$agent" --nproc 2 --grace 2s -- sh -c "exec $flood" >"$T/unread" \
     2>"$T/err" </dev/null &
 pid=$!
-ok "P57 workers wait for the reader" until_true 30 blocked $pid
+ok "P57 workers wait for the reader" until_true 30 blocked $pid 2
 start=$SECONDS
 kill -TERM $pid
 wait $pid
@@ -198,7 +202,7 @@ has "P57 all of them" "$T/err" '2 of 2 restarts used'
     "$flood | head -c 3000000; exit 5" >"$T/unread" 2>&1 </dev/null &
 pid=$!
 exec 9<"$T/unread" # Reads only after the end of the workers.
-until_true 30 blocked $pid
+until_true 30 blocked $pid 1
 kill -TERM $pid
 cat <&9 8>&- >"$T/late" &
 reader=$!
