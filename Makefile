@@ -147,7 +147,11 @@ $(O)/tests/%: tests/unit/%.c $(O)/libfetch.a $(O)/libagent.a $(if $(ddp_src),$(O
 # Its calls fail or kill when they are told to: tests/unit/fault_wrap.h.
 $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
     openat read pread write close fsync syncfs mkdirat unlinkat renameat \
-    renameat2 symlinkat linkat fstat fstatat syscall)
+    renameat2 symlinkat linkat fstat fstatat syscall fstatfs \
+    nanosleep)
+# Any file system is one that hosts share.
+$(O)/tests/test_lease: wraps := $(addprefix -Wl$(comma)--wrap=,fstatfs flock \
+    renameat renameat2)
 # Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
 # with `make fuzz-<name>`.
 $(O)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libagent.a

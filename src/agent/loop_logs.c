@@ -201,6 +201,7 @@ static void sink(void *ctx, const char *line, size_t len)
     char gap[LOG_LINE_MAX];
     int n;
 
+    telling_end(&l->telling); /* A line does not go on after a bar. */
     if (l->n_own_lost > 0) {
         n = snprintf(gap, sizeof gap, "agent: warning: %" PRIu64 " of agent's "
                      "own lines are missing here: stderr was not read\n",

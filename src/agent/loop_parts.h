@@ -7,6 +7,7 @@
 #include "agent/scratch.h"
 #include "base/log.h"
 #include "dataset/stager.h"
+#include "dataset/telling.h"
 #include "rendezvous/peer.h"
 #include "supervise/child.h"
 #include "supervise/log_files.h"
@@ -144,6 +145,7 @@ struct loop {
     struct contract_dataset *datasets;
     struct stage_request *requests;
     struct loop_preflight *preflight; /* NULL: no list was given. */
+    struct telling telling; /* How far the stager is. */
 };
 
 uint64_t loop_now(void);

@@ -12,12 +12,33 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+/* A bar, or lines; the console's queue has it, as all that is written. */
+static void put_bar(void *ctx, const char *text, size_t len)
+{
+    struct loop *l = ctx;
+
+    if (out_room(l->stderr_q, OUT_AGENT) >= len)
+        out_put(l->stderr_q, text, len);
+}
+
+static void begin_telling(struct loop *l)
+{
+    const struct options *o = l->plan->o;
+
+    telling_begin(&l->telling, o->quiet == 0);
+    l->telling.show.put = put_bar;
+    l->telling.show.ctx = l;
+    if (o->log_format == LOG_FORMAT_JSON)
+        l->telling.show.is_terminal = false;
+}
+
 int loop_stage_new(struct loop *l, struct err *e)
 {
     const struct options *o = l->plan->o;
     unsigned n = o->n_datasets;
 
     l->stage_fd = -1;
+    begin_telling(l);
     if (n == 0)
         return 0;
     l->sets = calloc(n, sizeof *l->sets);
@@ -32,6 +53,7 @@ int loop_stage_new(struct loop *l, struct err *e)
         l->requests[i].source = i < o->n_sources ? o->sources[i] : NULL;
         l->requests[i].stage_dir = o->stage;
         l->requests[i].reverify = o->reverify;
+        l->requests[i].silent_ms = o->stage_lease_ms;
     }
     return 0;
 }
@@ -68,6 +90,7 @@ static void take_line(struct loop *l, const char *line)
         return;
     switch (s.kind) {
     case STAGER_PROGRESS:
+        telling_tell_at(&l->telling, &s.now, loop_now());
         pod_stage_progress(&l->pod, loop_now(), s.percent);
         break;
     case STAGER_SET:

@@ -145,6 +145,15 @@ static const struct opt_row rows[] = {
     {ROW(STAGED, "reverify", flag, NULL,
              "Hash again where a finished stage is found."),
      .at = AT(reverify), .none = "off", .group = OPT_GROUP_DATA},
+    {ROW(STAGED, "stage-lease", duration, "1m",
+         "Take over from a stager of another host after this silence."),
+     .at = AT(stage_lease_ms), .min = 1000, .max = HOUR,
+     .more = "For a stage on NFS and the like, where a file lock may not reach "
+             "from host to host: who stages a set writes a file anew every "
+             "few seconds, and those who wait look whether it changes. Clocks "
+             "are not compared. Not used on ext4, XFS, tmpfs and other local "
+             "file systems.",
+     .group = OPT_GROUP_DATA},
     {ROW(OPT_RUN, "offline", flag, NULL,
          "Let stray downloads by workers fail at once."),
      .at = AT(offline), .none = "off",
@@ -333,36 +342,6 @@ static const struct opt_row rows[] = {
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 
-static const struct opt_command commands[] = {
-    {"run", OPT_OWN, CMD_RUN, OPT_RUN, 1, 0, "[options] [--] command [arg ...]",
-     "Run the workers of this pod; the default."},
-    {"stage", OPT_OWN, CMD_STAGE, OPT_STAGE, 0, 0,
-     "--dataset MANIFEST [--source DIR] --stage DIR",
-     "Verify and stage a data set; print the finished folder."},
-    {"verify", OPT_OWN, CMD_VERIFY, OPT_VERIFY, 1, 2,
-     "MANIFEST [DIR] | --structure DIR",
-     "Hash a folder against a manifest; one line for each bad file."},
-    {"manifest", OPT_OWN, CMD_MANIFEST, OPT_MANIFEST, 1, 1,
-     "DIR [-o FILE] [--name NAME] [--unpack] [--format json|sha256sum]",
-     "Write a manifest of a folder."},
-    {"status", OPT_OWN, CMD_STATUS, OPT_STATUS, 0, 0,
-     "[--json] [--watch] [--socket PATH]",
-     "Ask the agent that runs in this pod how it is."},
-    {"env", OPT_OWN, CMD_ENV, OPT_RUN | OPT_ENV, 0, 0, "[options] [--json]",
-     "Print the resolved topology, and where each value is from."},
-    {"preflight", OPT_OWN, CMD_PREFLIGHT, OPT_RUN | OPT_PREFLIGHT, 0, 0,
-     "[options] [--json]",
-     "Check this pod; 0 pass, 10 warn, 20 retryable, 30 fatal."},
-    {"fetch", OPT_PASSED, CMD_FETCH, 0, 0, 0, "...",
-     "Run agent-fetch, at image build time."},
-    {"allreduce", OPT_PASSED, CMD_ALLREDUCE, 0, 0, 0, "...",
-     "Run agent-allreduce."},
-    {"probe", OPT_PASSED, CMD_PROBE, 0, 0, 0, "...", "Run agent-probe."},
-    {"torchrun", OPT_OWN, CMD_TORCHRUN, OPT_TORCHRUN, 1, 0,
-     "[torchrun's options] script [arg ...]",
-     "The command line of torchrun; also when called torchrun."},
-};
-
 const struct opt_row *opt_rows(unsigned *ret_n)
 {
     *ret_n = sizeof rows / sizeof rows[0];
@@ -375,21 +354,6 @@ const struct opt_table *opt_table_of(const struct opt_command *c)
                                          "AGENT_", false};
 
     return c->bit == OPT_TORCHRUN ? torchrun_table() : &own;
-}
-
-const struct opt_command *opt_commands(unsigned *ret_n)
-{
-    *ret_n = sizeof commands / sizeof commands[0];
-    return commands;
-}
-
-const char *opt_group_title(enum opt_group group)
-{
-    static const char *const titles[] = {
-        "Job", "Workers", "Data", "Restart and stop", "Output", "Manifest",
-        "Status", "Other"};
-
-    return titles[group];
 }
 
 const char *opt_arg(const struct opt_row *row)

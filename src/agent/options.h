@@ -133,6 +133,7 @@ struct options {
     bool reverify;
     unsigned preflight;   /* Bits of the checks of preflight/names.h. */
     bool preflight_given; /* Asked for: what is found may end the run. */
+    uint64_t stage_lease_ms; /* Silence after which a maker is dead. */
     bool offline;              /* See offline.h. */
     const char *offline_allow; /* Hosts with commas, or NULL. */
 

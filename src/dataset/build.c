@@ -81,6 +81,16 @@ static int sync_folder(void *ctx, const char *folder, struct err *e)
     return 0;
 }
 
+/* A pool_fn. */
+static int copy_one(void *ctx, const struct pool_turn *turn, struct err *e)
+{
+    struct copy *c = ctx;
+    int rc = copy_entry(c, turn, e);
+
+    meter_add_file(c->meter);
+    return rc;
+}
+
 static int copy_all(struct build *b, struct err *e)
 {
     const struct stage_set *s = b->s;
@@ -92,11 +102,10 @@ static int copy_all(struct build *b, struct err *e)
     if (rc)
         return rc;
     rc = sizes_check_bag(s->m, &c.from, e);
-    s->meter->total = s->m->n_bytes;
-    atomic_store(&s->meter->done, 0);
+    meter_begin(s->meter, s->m->n_bytes, s->m->n_entries);
     if (rc == 0)
         rc = pool_run(s->m->n_entries, sizeof(struct pump_buffers),
-                      copy_entry, &c, s->meter, e);
+                      copy_one, &c, s->meter, e);
     (void)close(c.from.fd);
     return rc;
 }
@@ -124,11 +133,15 @@ static int put_on_disk(struct build *b, struct err *e)
  * two names. */
 static int replace(const struct stage_set *s, struct err *e)
 {
+    struct stat st;
     int rc;
 
-    if (renameat2(s->root.fd, s->part, s->root.fd, s->final,
+    if (renameat2(s->root.fd, s->work, s->root.fd, s->final,
                   RENAME_EXCHANGE) == 0)
         return 0;
+    /* Without what is to be there (the lease was lost) all stays as it is. */
+    if (fstatat(s->root.fd, s->work, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return space_fault(&s->root, "rename", s->work, errno, e);
     /* NFS and the like cannot. The remove begins with the marker, so that a
      * kill in the middle leaves nothing that looks finished. */
     rc = openat(s->root.fd, s->final,
@@ -141,7 +154,7 @@ static int replace(const struct stage_set *s, struct err *e)
     rc = tree_remove(s->root.fd, s->final);
     if (rc)
         return space_fault(&s->root, "remove", s->final, -rc, e);
-    if (renameat(s->root.fd, s->part, s->root.fd, s->final) < 0)
+    if (renameat(s->root.fd, s->work, s->root.fd, s->final) < 0)
         return space_fault(&s->root, "rename to", s->final, errno, e);
     return 0;
 }
@@ -150,13 +163,13 @@ static int publish(const struct stage_set *s, struct err *e)
 {
     int rc = 0;
 
-    if (renameat2(s->root.fd, s->part, s->root.fd, s->final,
+    if (renameat2(s->root.fd, s->work, s->root.fd, s->final,
                   RENAME_NOREPLACE) < 0) {
         struct stat st;
 
         if (fstatat(s->root.fd, s->final, &st, AT_SYMLINK_NOFOLLOW) == 0)
             rc = replace(s, e);
-        else if (renameat(s->root.fd, s->part, s->root.fd, s->final) < 0)
+        else if (renameat(s->root.fd, s->work, s->root.fd, s->final) < 0)
             rc = space_fault(&s->root, "rename to", s->final, errno, e);
     }
     if (rc == 0 && fsync(s->root.fd) < 0 && errno != EINVAL)
@@ -197,12 +210,12 @@ static int open_part(struct build *b, struct err *e)
 {
     const struct stage_set *s = b->s;
 
-    if (mkdirat(s->root.fd, s->part, 0755) < 0)
-        return space_fault(&s->root, "make folder", s->part, errno, e);
-    b->part.fd = openat(s->root.fd, s->part,
+    if (mkdirat(s->root.fd, s->work, 0755) < 0)
+        return space_fault(&s->root, "make folder", s->work, errno, e);
+    b->part.fd = openat(s->root.fd, s->work,
                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (b->part.fd < 0)
-        return space_fault(&s->root, "open", s->part, errno, e);
+        return space_fault(&s->root, "open", s->work, errno, e);
     return 0;
 }
 
@@ -229,14 +242,14 @@ int build_stage(const struct stage_set *set, struct err *e)
 
     if (rc)
         return rc;
-    rc = tree_remove(s->root.fd, s->part);
+    rc = s->is_shared ? 0 : tree_remove(s->root.fd, s->part);
     s->root.need = b.part.need = bytes_needed(s);
     if (rc)
         return space_fault(&s->root, "remove the left-over", s->part, -rc, e);
     rc = space_check(&s->root, e);
     if (rc)
         return rc;
-    (void)snprintf(b.shown, sizeof b.shown, "%s/%s", s->root.shown, s->part);
+    (void)snprintf(b.shown, sizeof b.shown, "%s/%s", s->root.shown, s->work);
     rc = open_part(&b, e);
     if (rc == 0)
         rc = fill(&b, e);
@@ -246,6 +259,7 @@ int build_stage(const struct stage_set *set, struct err *e)
         (void)close(b.part.fd);
     free_all(&b);
     /* After a fault what was copied, after an exchange what was replaced. */
-    (void)tree_remove(s->root.fd, s->part);
+    if (!s->is_shared) /* Else with the lease. */
+        (void)tree_remove(s->root.fd, s->part);
     return rc;
 }

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "dataset/listing.h"
+#include "dataset/telling.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -174,15 +175,18 @@ static int make_manifest(const struct options *o, struct err *e)
     struct manifest m = {.n_entries = 0};
     struct output out;
     struct listing_notes notes;
-    struct meter meter = {.fn = NULL};
+    struct telling telling;
+    struct meter meter = {.fn = telling_tell, .ctx = &telling, .name = m.name};
     const char *folder = o->args[0];
     int rc = choose_name(&m, folder, o->name, e);
 
     if (rc == 0)
         rc = output_open(&out, o->output, e);
+    telling_begin(&telling, o->quiet == 0);
     if (rc == 0)
         rc = listing_make(&m, folder, o->unpack, &out.skip, &notes,
                           &meter, e);
+    telling_end(&telling);
     if (rc == 0) {
         warn(&notes, folder);
         rc = output_write(&out, &m, o, e);

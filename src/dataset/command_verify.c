@@ -6,6 +6,7 @@
 #include "dataset/listing.h"
 #include "dataset/load.h"
 #include "dataset/stage.h"
+#include "dataset/telling.h"
 #include "dataset/verify.h"
 
 #include <errno.h>
@@ -58,15 +59,20 @@ static void log_bad(const struct manifest *m, const struct verify_report *r)
               r->n_bad == 1 ? "is" : "are");
 }
 
-static int verify_hashes(struct manifest *m, const char *folder)
+static int verify_hashes(struct manifest *m, const char *folder, bool quiet)
 {
-    struct meter meter = {.fn = NULL};
+    struct telling telling;
+    struct meter meter = {.fn = telling_tell, .ctx = &telling,
+                          .name = m->name};
     char digest[DIGEST_HEX_MAX];
     struct verify_report r;
     struct err e;
-    int status;
+    int rc, status;
 
-    if (verify_set(m, folder, true, &meter, &r, &e))
+    telling_begin(&telling, !quiet);
+    rc = verify_set(m, folder, true, &meter, &r, &e);
+    telling_end(&telling);
+    if (rc)
         status = failed(&e);
     else
         status = print_bad(&r);
@@ -80,14 +86,20 @@ static int verify_hashes(struct manifest *m, const char *folder)
     return status;
 }
 
-static int verify_looks(const struct manifest *m, const char *folder)
+static int verify_looks(const struct manifest *m, const char *folder,
+                        bool quiet)
 {
-    struct meter meter = {.fn = NULL};
+    struct telling telling;
+    struct meter meter = {.fn = telling_tell, .ctx = &telling,
+                          .name = m->name};
     struct verify_report r;
     struct err e;
-    int status;
+    int rc, status;
 
-    if (verify_structure(m, folder, &meter, &r, &e))
+    telling_begin(&telling, !quiet);
+    rc = verify_structure(m, folder, &meter, &r, &e);
+    telling_end(&telling);
+    if (rc)
         status = failed(&e);
     else
         status = print_bad(&r);
@@ -102,7 +114,7 @@ static int verify_looks(const struct manifest *m, const char *folder)
 }
 
 /* Without a manifest: all that lies in a folder. */
-static int verify_folder(const char *folder)
+static int verify_folder(const char *folder, bool quiet)
 {
     static struct listing_notes notes; /* Large. */
     const struct listing_skip skip = {.by_name = false};
@@ -113,7 +125,7 @@ static int verify_folder(const char *folder)
     if (listing_names(&m, folder, &skip, &notes, &e))
         status = failed(&e);
     else
-        status = verify_looks(&m, folder);
+        status = verify_looks(&m, folder, quiet);
     manifest_free(&m);
     return status;
 }
@@ -129,9 +141,9 @@ static int verify_manifest(const struct options *o)
                       &folder, &e))
         return failed(&e);
     stage_warn_hash(m.name, manifest_weak_hash(&m));
-    status = verify_hashes(&m, folder);
+    status = verify_hashes(&m, folder, o->quiet > 0);
     if (status == 0 && o->structure)
-        status = verify_looks(&m, folder);
+        status = verify_looks(&m, folder, o->quiet > 0);
     free(folder);
     manifest_free(&m);
     return status;
@@ -150,6 +162,6 @@ int dataset_command_verify(const struct options *o)
     }
     if (o->structure && o->n_args == 1 && stat(o->args[0], &st) == 0 &&
         S_ISDIR(st.st_mode))
-        return verify_folder(o->args[0]);
+        return verify_folder(o->args[0], o->quiet > 0);
     return verify_manifest(o);
 }

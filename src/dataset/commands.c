@@ -4,6 +4,7 @@
 #include "agent/options.h"
 #include "base/log.h"
 #include "dataset/stage.h"
+#include "dataset/telling.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -28,30 +29,24 @@ static int flush_stdout(void)
     return failed(&e);
 }
 
-static void on_progress(void *ctx, uint64_t done, uint64_t total, bool waiting)
-{
-    bool *said = ctx;
-
-    (void)done;
-    (void)total;
-    if (waiting && !*said)
-        log_info("another process stages this set: waiting for it");
-    *said |= waiting;
-}
-
 static int stage_one(const struct options *o, unsigned i)
 {
     static struct stage_result result; /* Large. */
     struct err e;
-    bool said = false;
+    struct telling telling;
+    int rc;
     struct stage_request req = {
         .manifest = o->datasets[i],
         .source = i < o->n_sources ? o->sources[i] : NULL,
         .stage_dir = o->stage,
         .reverify = o->reverify,
+        .silent_ms = o->stage_lease_ms,
     };
 
-    if (stage_run(&req, on_progress, &said, &result, &e))
+    telling_begin(&telling, o->quiet == 0);
+    rc = stage_run(&req, telling_tell, &telling, &result, &e);
+    telling_end(&telling);
+    if (rc)
         return failed(&e);
     stage_warn(&result);
     log_info("%s: %" PRIu64 " files, %" PRIu64 " bytes, %s", result.name,

@@ -122,6 +122,7 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     struct stat st;
     int rc;
 
+    meter_add_file(h->copy.meter);
     if (row->link)
         return found_check_link(&h->copy.from, row, e);
     if (!row->has_sha256) {
@@ -144,13 +145,13 @@ int found_hash(struct found *f, const struct stage_set *s, bool all,
     char shown[PATH_MAX];
     struct hashing h = {.f = f, .all = all};
     size_t n = all ? f->marker.n : f->n_changed;
+    uint64_t n_bytes = 0;
 
     (void)snprintf(shown, sizeof shown, "%s/%s", s->root.shown, s->final);
     h.copy = (struct copy){.m = s->m, .from = {f->fd, shown}, .to = {.fd = -1},
                            .meter = s->meter};
-    s->meter->total = 0;
     for (size_t i = 0; i < n; i++)
-        s->meter->total += f->marker.rows[all ? i : f->changed[i]].size;
-    atomic_store(&s->meter->done, 0);
+        n_bytes += f->marker.rows[all ? i : f->changed[i]].size;
+    meter_begin(s->meter, n_bytes, n);
     return pool_run(n, sizeof(struct pump_buffers), hash_one, &h, s->meter, e);
 }

@@ -171,8 +171,12 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
     entry->size = pump.n;
     entry->has_size = true;
     memcpy(entry->hash, pump.hash, sizeof entry->hash);
-    if (manifest_is_archive(entry->unpack))
-        return look_inside(l, entry, fd, turn, e);
+    if (manifest_is_archive(entry->unpack)) {
+        rc = look_inside(l, entry, fd, turn, e);
+        meter_add_file(l->meter);
+        return rc;
+    }
+    meter_add_file(l->meter);
     if (entry->unpack != UNPACK_NONE) {
         entry->has_unpacked_size = entry->has_unpacked_sha256 = true;
         entry->unpacked_size = pump.n_unpacked;
@@ -206,7 +210,7 @@ int listing_make(struct manifest *ret, const char *folder, bool unpack,
         return rc;
     (void)pthread_mutex_init(&l.lock, NULL);
     rc = sizes_fill(ret, &l.tree, meter, e);
-    meter->total = ret->n_bytes;
+    meter_begin(meter, ret->n_bytes, ret->n_entries);
     if (rc == 0)
         rc = hash_all(&l, unpack, e);
     (void)pthread_mutex_destroy(&l.lock);

@@ -98,7 +98,7 @@ static void watch(struct pool *p, struct meter *meter)
         if (pthread_cond_timedwait(&p->ended, &p->lock, &until) == 0)
             continue;
         (void)pthread_mutex_unlock(&p->lock);
-        meter_tell(meter, false);
+        meter_tell(meter);
         (void)pthread_mutex_lock(&p->lock);
     }
 }

@@ -1,9 +1,7 @@
 /* stage: see stage.h.
  *
- * The happy path of a stage: read the manifest; a finished folder that still
- * looks as its marker says is taken at once, without the lock and without a
- * write, so that a read-only stage will do. Else take the lock, look again
- * (another stager may have made it meanwhile), and build.
+ * The happy path of a stage: read the manifest; find a finished folder, or
+ * make one (stage_take.c).
  *
  * What may fail: the manifest, the source or a file of it (ERR_DATA,
  * ERR_NODATA); the stage cannot be written to (ERR_USAGE) or is full or
@@ -13,11 +11,9 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "dataset/build.h"
-#include "dataset/found.h"
+#include "dataset/lease.h"
 #include "dataset/load.h"
-#include "dataset/lock.h"
-#include "dataset/tree.h"
+#include "dataset/stage_take.h"
 #include "dataset/verify.h"
 
 #include <errno.h>
@@ -129,9 +125,10 @@ static int name_parts(struct stage_set *s, struct stage_result *ret,
     char digest16[17];
 
     digest_hex(s->m->digest, 8, digest16);
-    /* The part folder's path is the longest that is shown or returned. */
+    /* The part folder's path is about the longest that is shown. */
     if (format(s->final, sizeof s->final, "%s@%s", s->m->name, digest16) &&
         format(s->part, sizeof s->part, ".%s.part", s->final) &&
+        format(s->old, sizeof s->old, "%s.old", s->part) &&
         format(s->lock, sizeof s->lock, ".%s.lock", s->final) &&
         format(ret->dir, sizeof ret->dir, "%s/%s", s->root.shown, s->part) &&
         format(ret->dir, sizeof ret->dir, "%s%s%s", s->root.shown,
@@ -139,105 +136,6 @@ static int name_parts(struct stage_set *s, struct stage_result *ret,
         return 0;
     errno = ENAMETOOLONG;
     return no_path("stage", s->root.shown, e);
-}
-
-/* Take a folder whose files changed their looks but not their bytes: a volume
- * that was restored, or whose owner kubelet set anew (fsGroup). The marker is
- * brought up to date where that can be, so that the next start is quick. */
-static bool take_changed(struct found *f, const struct stage_set *s, bool all,
-                         bool locked, char note[ERR_TEXT_MAX])
-{
-    struct err why;
-
-    if (found_hash(f, s, all, &why)) {
-        (void)format(note, ERR_TEXT_MAX, "the set is staged anew: %s",
-                     why.text);
-        return false;
-    }
-    if (locked && f->state == FOUND_CHANGED)
-        (void)marker_write(f->fd, s->m, &f->marker);
-    return true;
-}
-
-/* A size that the manifest does not list, from the stage itself. */
-static void know_size(struct manifest *m, const struct marker_row *row)
-{
-    const struct manifest_output *out;
-    struct manifest_entry *entry;
-
-    if (row->output == MARKER_NO_OUTPUT)
-        return;
-    out = &m->outputs[row->output];
-    entry = &m->entries[out->entry];
-    if (entry->has_size || out->unpacked || entry->size > 0)
-        return;
-    entry->size = row->size;
-    m->n_bytes += row->size;
-}
-
-/* 1: a finished stage is there; 0: not, so far as can be said at this point. */
-static int look(const struct stage_set *s, bool reverify, bool locked,
-                char note[ERR_TEXT_MAX], struct err *e)
-{
-    struct found f;
-    int rc = found_look(&f, s, e);
-    bool good = false;
-
-    if (rc == 0 && f.state == FOUND_SAME)
-        good = !reverify || take_changed(&f, s, true, locked, note);
-    else if (rc == 0 && f.state == FOUND_CHANGED && locked)
-        good = take_changed(&f, s, reverify, locked, note);
-    else if (rc == 0 && f.state == FOUND_OTHER && locked)
-        (void)format(note, ERR_TEXT_MAX,
-                     "the set is staged anew: '%s' has no marker of a "
-                     "finished stage of it",
-                     s->final);
-    for (size_t i = 0; good && i < f.marker.n; i++)
-        know_size(s->m, &f.marker.rows[i]);
-    found_free(&f);
-    return rc ? rc : good;
-}
-
-/* A stager that was killed after an exchange leaves what it replaced. */
-static void sweep(const struct stage_set *s)
-{
-    struct stat st;
-    int lock;
-
-    if (fstatat(s->root.fd, s->part, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return;
-    lock = lock_try(&s->root, s->lock);
-    if (lock < 0)
-        return;
-    (void)tree_remove(s->root.fd, s->part);
-    (void)close(lock);
-}
-
-static int make(const struct stage_set *s, bool reverify,
-                struct stage_result *ret, struct err *e)
-{
-    autoclose int lock = -1;
-    int rc = lock_take(&s->root, s->lock, s->meter, &lock, e);
-
-    if (rc) {
-        /* A read-only stage can still be right, if slow to check. */
-        struct err ignored;
-
-        if (rc == -ERR_USAGE && look(s, reverify, true, ret->note,
-                                     &ignored) == 1) {
-            ret->reused = true;
-            return 0;
-        }
-        return rc;
-    }
-    rc = look(s, reverify, true, ret->note, e);
-    if (rc == 0)
-        return build_stage(s, e);
-    if (rc < 0)
-        return rc;
-    (void)tree_remove(s->root.fd, s->part); /* See sweep(). */
-    ret->reused = true;
-    return 0;
 }
 
 static int into_stage(const struct stage_request *req,
@@ -256,15 +154,9 @@ static int into_stage(const struct stage_request *req,
     rc = name_parts(&s, ret, e);
     if (rc)
         return rc;
-    rc = look(&s, req->reverify, false, ret->note, e);
-    ret->note[0] = '\0'; /* Told again, or no longer so, under the lock. */
-    if (rc < 0)
-        return rc;
-    if (rc == 0)
-        return make(&s, req->reverify, ret, e);
-    sweep(&s);
-    ret->reused = true;
-    return 0;
+    s.is_shared = lease_is_shared(fd);
+    s.silent_ms = req->silent_ms ? req->silent_ms : LEASE_SILENT_MS;
+    return stage_take(&s, req->reverify, ret, e);
 }
 
 void stage_warn_hash(const char *name, const char *weak_hash)
@@ -285,7 +177,7 @@ void stage_warn(const struct stage_result *r)
 int stage_run(const struct stage_request *req, stage_progress_fn *progress,
               void *ctx, struct stage_result *ret, struct err *e)
 {
-    struct meter meter = {.fn = progress, .ctx = ctx};
+    struct meter meter = {.fn = progress, .ctx = ctx, .name = ret->name};
     struct manifest m;
     autofree char *source = NULL;
     int rc;
@@ -298,13 +190,14 @@ int stage_run(const struct stage_request *req, stage_progress_fn *progress,
     memcpy(ret->digest, m.digest, sizeof ret->digest);
     ret->n_files = m.n_entries;
     ret->weak_hash = manifest_weak_hash(&m);
-    meter.total = m.n_bytes;
-    atomic_init(&meter.done, 0);
+    meter_begin(&meter, m.n_bytes, m.n_entries);
     rc = req->stage_dir ? into_stage(req, &m, source, &meter, ret, e)
                         : in_place(&m, source, &meter, ret, e);
     if (rc == 0) {
-        atomic_store(&meter.done, meter.total);
-        meter_tell(&meter, false);
+        meter_begin(&meter, m.n_bytes, m.n_entries);
+        atomic_store(&meter.done, m.n_bytes);
+        atomic_store(&meter.n_done, m.n_entries);
+        meter_tell(&meter);
     }
     ret->n_bytes = m.n_bytes;
     manifest_free(&m);

@@ -19,6 +19,7 @@ struct stage_request {
     const char *source;    /* Where the files are; NULL: manifest's folder. */
     const char *stage_dir; /* Stage root; NULL: verify in place. */
     bool reverify;         /* Hash again where a finished stage is found. */
+    uint64_t silent_ms;    /* See lease.h; 0: LEASE_SILENT_MS. */
 };
 
 struct stage_result {
@@ -31,10 +32,16 @@ struct stage_result {
     const char *weak_hash;     /* NULL, or the hash to be warned of. */
 };
 
-/* Called now and then, at most some 10 times a second, and at the end.
- * `waiting` is true while another process holds the stage's lock. */
-typedef void stage_progress_fn(void *ctx, uint64_t done_bytes,
-                               uint64_t total_bytes, bool waiting);
+struct stage_progress {
+    const char *name; /* The set's. */
+    uint64_t done, total; /* Bytes; done <= total. */
+    uint64_t n_done, n_files;
+    bool waiting; /* Another process makes the stage; the numbers are what it
+                     has told, or 0. */
+};
+
+/* Called now and then, at most some 10 times a second, and at the end. */
+typedef void stage_progress_fn(void *ctx, const struct stage_progress *p);
 
 /* In place, a file with "unpack" is checked packed, and where the unpacked file
  * lies beside it, that one too; nothing is written, so where it does not the

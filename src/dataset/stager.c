@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/show.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -16,13 +17,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SIGN_OF_LIFE_S 5
+#define SIGN_OF_LIFE_MS 5000
 
 struct channel {
     int fd;
     unsigned index, n;
-    unsigned said; /* Last percent, and when it was said: again only after */
-    time_t said_s; /* some seconds, as a sign of life. */
+    unsigned said;     /* Last percent, and when it was said: again only */
+    uint64_t said_ms;  /* after `every_ms`: a sign of life, or for a bar. */
+    uint64_t every_ms;
+    bool said_waiting;
 };
 
 static void say(const struct channel *c, const struct stager_line *l)
@@ -42,19 +45,32 @@ static void say(const struct channel *c, const struct stager_line *l)
     }
 }
 
-static void on_progress(void *ctx, uint64_t done, uint64_t total, bool waiting)
+static uint64_t now(void)
 {
-    struct channel *c = ctx;
-    struct stager_line l = {.kind = STAGER_PROGRESS, .waiting = waiting};
-    struct timespec now;
-    double part = total > 0 ? (double)done / (double)total : 0;
+    struct timespec t;
 
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void on_progress(void *ctx, const struct stage_progress *p)
+{
+    static struct stager_line l; /* Large; one thread, one use. */
+    struct channel *c = ctx;
+    double part = p->total > 0 ? (double)p->done / (double)p->total : 0;
+
+    l.kind = STAGER_PROGRESS;
+    l.now = *p;
+    (void)text_copy(l.set.name, sizeof l.set.name, p->name);
     l.percent = (unsigned)(100.0 * ((double)c->index + part) / c->n);
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    if (l.percent == c->said && now.tv_sec - c->said_s < SIGN_OF_LIFE_S)
+    if (c->said <= 100 && l.percent < c->said)
+        l.percent = c->said; /* A piece of work is done once more. */
+    if (l.percent == c->said && p->waiting == c->said_waiting &&
+        now() - c->said_ms < c->every_ms)
         return;
     c->said = l.percent;
-    c->said_s = now.tv_sec;
+    c->said_waiting = p->waiting;
+    c->said_ms = now();
     say(c, &l);
 }
 
@@ -62,7 +78,10 @@ static void __attribute__((noreturn))
 stager_main(const struct stage_request *req, unsigned n, int fd)
 {
     static struct stager_line l; /* Large; one thread, one use. */
-    struct channel c = {.fd = fd, .n = n, .said = 101};
+    struct channel c = {.fd = fd, .n = n, .said = 101,
+                        .every_ms = isatty(STDERR_FILENO) == 1
+                                        ? SHOW_BAR_MS
+                                        : SIGN_OF_LIFE_MS};
 
     log_set_sink(NULL, NULL); /* The parent's queue is not ours. */
     for (unsigned i = 0; i < n; i++) {
@@ -146,19 +165,31 @@ static bool parse_set(const char *line, struct stager_line *ret)
     return text_copy(ret->set.dir, sizeof ret->set.dir, tab);
 }
 
+static bool parse_progress(const char *line, struct stager_line *ret)
+{
+    struct stage_progress *p = &ret->now;
+    unsigned waiting;
+    int at = 0;
+
+    if (sscanf(line, "progress %u %u %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %" SCNu64 "%n", &ret->percent, &waiting, &p->done, &p->total,
+               &p->n_done, &p->n_files, &at) != 6 ||
+        line[at] != ' ' || ret->percent > 100 || p->done > p->total ||
+        p->n_done > p->n_files)
+        return false;
+    p->waiting = waiting != 0;
+    p->name = ret->set.name;
+    return text_copy(ret->set.name, sizeof ret->set.name, line + at + 1);
+}
+
 bool stager_parse(const char *line, struct stager_line *ret)
 {
-    unsigned waiting;
     int at = 0;
 
     memset(ret, 0, sizeof *ret);
     if (strncmp(line, "progress ", 9) == 0) {
         ret->kind = STAGER_PROGRESS;
-        if (sscanf(line, "progress %u %u", &ret->percent, &waiting) != 2 ||
-            ret->percent > 100)
-            return false;
-        ret->waiting = waiting != 0;
-        return true;
+        return parse_progress(line, ret);
     }
     if (strncmp(line, "set ", 4) == 0) {
         ret->kind = STAGER_SET;
@@ -178,7 +209,9 @@ bool stager_format(const struct stager_line *l, char *out, size_t cap)
     text_init(&t, out, cap);
     switch (l->kind) {
     case STAGER_PROGRESS:
-        text_add(&t, "progress %u %u", l->percent, l->waiting);
+        text_add(&t, "progress %u %u %" PRIu64 " %" PRIu64 " %" PRIu64
+                 " %" PRIu64 " %s", l->percent, l->now.waiting, l->now.done,
+                 l->now.total, l->now.n_done, l->now.n_files, l->set.name);
         break;
     case STAGER_SET:
         text_add(&t, "set %u ", l->index);

@@ -24,7 +24,7 @@ enum stager_kind { STAGER_PROGRESS, STAGER_SET, STAGER_ERROR };
 struct stager_line { /* A parsed line. */
     enum stager_kind kind;
     unsigned percent; /* PROGRESS, over all sets. */
-    bool waiting;     /* PROGRESS: for another process's lock. */
+    struct stage_progress now; /* PROGRESS of this set; its name is `set`'s. */
     unsigned index;   /* SET: which request. */
     struct stage_result set;
     struct err err;

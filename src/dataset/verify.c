@@ -123,6 +123,7 @@ static int verify_one(void *ctx, const struct pool_turn *turn, struct err *e)
     struct verify *v = ctx;
     int rc = check_entry(v, turn, e);
 
+    meter_add_file(v->copy.meter);
     return rc && v->all ? verify_note(v->report, turn->i, e) : rc;
 }
 
@@ -154,7 +155,7 @@ static int verify_all(struct verify *v, struct manifest *m, struct err *e)
 
     if (rc)
         return rc;
-    v->copy.meter->total = m->n_bytes;
+    meter_begin(v->copy.meter, m->n_bytes, m->n_entries);
     if (manifest_has_archives(m) &&
         !marker_read(v->copy.from.fd, m, &v->marker))
         marker_free(&v->marker);

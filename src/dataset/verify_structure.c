@@ -28,7 +28,6 @@ static int look_at(struct looking *l, const char *path, struct err *e)
     if (rc)
         return rc;
     structure_check(fd, (uint64_t)st.st_size, path, &s);
-    meter_add(l->meter, (uint64_t)st.st_size);
     if (s.error)
         return tree_fault(&l->tree, path, s.error, e);
     if (s.kind || s.fault[0]) {
@@ -50,6 +49,7 @@ static int look_one(void *ctx, const struct pool_turn *turn, struct err *e)
     bool packed = tree_has(&l->tree, entry->path);
     int rc;
 
+    meter_add_file(l->meter);
     if (!packed && !tree_has(&l->tree, entry->out_path))
         return 0; /* Missing: others say so. */
     rc = look_at(l, packed ? entry->path : entry->out_path, e);
@@ -68,6 +68,7 @@ int verify_structure(const struct manifest *m, const char *folder,
     rc = tree_open(&l.tree, folder, e);
     if (rc)
         return rc;
+    meter_begin(meter, 0, m->n_entries); /* Only some of each is read. */
     rc = pool_run(m->n_entries, 1, look_one, &l, meter, e);
     verify_sort(ret);
     (void)close(l.tree.fd);

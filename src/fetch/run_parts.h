@@ -2,8 +2,8 @@
 #ifndef FETCH_RUN_PARTS_H
 #define FETCH_RUN_PARTS_H
 
+#include "base/show.h"
 #include "fetch/run.h"
-#include "fetch/show.h"
 #include "fetch/transfer.h"
 
 #define SLOTS_MAX (ARGS_PARALLEL_MAX + RUN_WAITING_MAX)

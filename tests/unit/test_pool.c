@@ -27,12 +27,12 @@ static int work(void *ctx, const struct pool_turn *turn, struct err *e)
     return err_set(e, ERR_DATA, "item %zu", turn->i);
 }
 
-static void tell(void *ctx, uint64_t done, uint64_t total, bool waiting)
+static void tell(void *ctx, const struct stage_progress *p)
 {
     struct job *j = ctx;
 
-    assert_true(done <= total);
-    assert_false(waiting);
+    assert_true(p->done <= p->total);
+    assert_false(p->waiting);
     (void)atomic_fetch_add(&j->told, 1);
 }
 

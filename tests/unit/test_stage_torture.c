@@ -304,7 +304,22 @@ static void test_killed_at_each_call(void **state)
         assert_true(n > 20);
         n_runs += n;
     }
-    (void)printf("# %u runs with a fault\n", n_runs);
+}
+
+/* With a lease besides the lock: see lease.h. */
+static void test_where_hosts_share_it(void **state)
+{
+    struct fixture *f = *state;
+    unsigned n = 1;
+
+    make_set(f, PLAIN);
+    fault.is_shared = true;
+    each_call_fails(f, PLAIN, NOTHING);
+    while (kill_one(f, PLAIN, NOTHING, n))
+        n++;
+    fault.is_shared = false;
+    assert_true(n > 20);
+    (void)printf("# %u runs with a fault\n", n_runs + n);
 }
 
 int main(void)
@@ -320,6 +335,7 @@ int main(void)
         TEST(test_stale_files_are_opened_again),
         TEST(test_all_is_on_the_disk_before_the_rename),
         TEST(test_killed_at_each_call),
+        TEST(test_where_hosts_share_it),
     };
 
     return cmocka_run_group_tests_name("stage_torture", tests, NULL, NULL);

@@ -28,9 +28,14 @@ static void test_lines(void **state)
     memset(&a, 0, sizeof a);
     a.kind = STAGER_PROGRESS;
     a.percent = 42;
-    a.waiting = true;
+    a.now = (struct stage_progress){.done = 5, .total = UINT64_C(1) << 50,
+                                    .n_done = 2, .n_files = 3, .waiting = true};
+    (void)snprintf(a.set.name, sizeof a.set.name, "a set");
     there_and_back();
-    assert_true(b.percent == 42 && b.waiting);
+    assert_true(b.percent == 42 && b.now.waiting && b.now.done == 5);
+    assert_true(b.now.total == a.now.total && b.now.n_done == 2);
+    assert_true(b.now.n_files == 3);
+    assert_string_equal(b.now.name, "a set");
 
     a.kind = STAGER_SET;
     a.index = 3;
@@ -58,7 +63,9 @@ static void test_lines(void **state)
 static void test_malformed(void **state)
 {
     static const char *const bad[] = {
-        "", "progress", "progress 101 0", "progress x 0", "set", "set 1 00",
+        "", "progress", "progress 101 0 0 0 0 0 n", "progress x 0",
+        "progress 1 0", "progress 1 0 2 1 0 0 n", "progress 1 0 1 2 3 1 n",
+        "progress 1 0 1 2 1 3", "set", "set 1 00",
         "set 0 zz 0 1 1 n\t/d", "error", "error 0 x", "error 999 x", "hello",
         ("set 0 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
          "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a 0 1 1 name-without-folder"),

@@ -1,9 +1,9 @@
-/* show: how far a fetch is: one line that is redrawn on a terminal, else a line
- * each 5 s.
+/* show: how far long work on files is: one line that is redrawn on a terminal,
+ * else a line each 5 s.
  *
  * Pure but for show_now(). */
-#ifndef FETCH_SHOW_H
-#define FETCH_SHOW_H
+#ifndef BASE_SHOW_H
+#define BASE_SHOW_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,6 +16,8 @@
 struct show_state {
     size_t n_files, n_done;
     uint64_t bytes, total; /* That are there, of all. */
+    const char *name;      /* What it is of; NULL: that is plain. */
+    bool waiting;          /* Another process does it. */
 };
 
 struct show {
@@ -25,6 +27,9 @@ struct show {
     uint64_t rate;    /* Bytes a second, smoothed. */
     uint64_t last_ms, last_arrived;
     bool drawn;       /* A bar stands on the terminal. */
+    /* Where the bar goes; NULL: stderr. `ctx` is borrowed. */
+    void (*put)(void *ctx, const char *text, size_t len);
+    void *ctx;
 };
 
 void show_init(struct show *s, bool is_on, uint64_t now_ms);
@@ -32,7 +37,8 @@ void show_init(struct show *s, bool is_on, uint64_t now_ms);
 /* When to call show_now() next; UINT64_MAX: never. */
 uint64_t show_next(const struct show *s);
 
-/* Show it where it is time. `arrived`: bytes that came over the network. */
+/* Show it where it is time. `arrived`: bytes that the rate is made of: those
+ * that were worked on since the start of this process. */
 void show_now(struct show *s, const struct show_state *st, uint64_t arrived,
               uint64_t now_ms);
 

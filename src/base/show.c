@@ -1,5 +1,5 @@
 /* show: see show.h. */
-#include "fetch/show.h"
+#include "base/show.h"
 
 #include "base/log.h"
 #include "base/text.h"
@@ -31,28 +31,49 @@ const char *show_bytes(char buf[SHOW_BYTES_MAX], uint64_t n)
     return buf;
 }
 
-void show_text(const struct show_state *st, uint64_t rate, unsigned columns,
-               char *out, size_t cap)
+/* Of bytes, or of files where there are none; 100 is never said too early. */
+static unsigned percent_of(const struct show_state *st)
 {
-    char a[SHOW_BYTES_MAX], b[SHOW_BYTES_MAX];
-    uint64_t left = st->total - st->bytes;
-    unsigned percent = 100, filled;
-    struct text t;
+    unsigned percent = 100;
 
     if (st->total > UINT64_MAX / 100)
         percent = (unsigned)(st->bytes / (st->total / 100));
     else if (st->total > 0)
         percent = (unsigned)(st->bytes * 100 / st->total);
-    if (percent > 99) /* Never too early. */
-        percent = st->bytes == st->total ? 100 : 99;
+    else if (st->n_files > 0)
+        percent = (unsigned)(st->n_done * 100 / st->n_files);
+    if (percent > 99)
+        percent = st->bytes == st->total && st->n_done == st->n_files ? 100
+                                                                      : 99;
+    return percent;
+}
+
+void show_text(const struct show_state *st, uint64_t rate, unsigned columns,
+               char *out, size_t cap)
+{
+    char a[SHOW_BYTES_MAX], b[SHOW_BYTES_MAX];
+    uint64_t left = st->total - st->bytes;
+    unsigned percent = percent_of(st), filled;
+    struct text t;
+
     text_init(&t, out, cap);
     if (columns > 100) {
         filled = percent * BAR / 100;
         text_add(&t, "[%.*s%*s] ", (int)filled, "========================",
                  (int)(BAR - filled), "");
     }
-    text_add(&t, "%zu of %zu files, %s of %s (%u %%)", st->n_done, st->n_files,
-             show_bytes(a, st->bytes), show_bytes(b, st->total), percent);
+    if (st->name)
+        text_add(&t, "%s: ", st->name);
+    if (st->waiting)
+        text_add(&t, "another process stages it%s",
+                 st->n_files ? ": " : "");
+    if (st->waiting && st->n_files == 0)
+        return;
+    text_add(&t, "%zu of %zu files", st->n_done, st->n_files);
+    if (st->total > 0)
+        text_add(&t, ", %s of %s", show_bytes(a, st->bytes),
+                 show_bytes(b, st->total));
+    text_add(&t, " (%u %%)", percent);
     if (rate > 0 && left > 0) {
         text_add(&t, ", %s/s, ", show_bytes(a, rate));
         text_add_duration(&t, left / rate < 86400000 ? left / rate * 1000
@@ -80,6 +101,10 @@ static void measure(struct show *s, uint64_t arrived, uint64_t now_ms)
 {
     uint64_t ms = now_ms - s->last_ms, rate;
 
+    if (arrived < s->last_arrived) { /* Of the next piece of work. */
+        s->last_arrived = 0;
+        s->rate = 0;
+    }
     if (ms == 0)
         return;
     rate = (arrived - s->last_arrived) * 1000 / ms;
@@ -91,12 +116,20 @@ static void measure(struct show *s, uint64_t arrived, uint64_t now_ms)
     s->last_arrived = arrived;
 }
 
+static void put(const struct show *s, const char *text, size_t len)
+{
+    if (s->put)
+        s->put(s->ctx, text, len);
+    else
+        (void)!write(STDERR_FILENO, text, len);
+}
+
 void show_clear(struct show *s)
 {
     static const char clear[] = "\r\033[K";
 
     if (s->drawn)
-        (void)!write(STDERR_FILENO, clear, sizeof clear - 1);
+        put(s, clear, sizeof clear - 1);
     s->drawn = false;
 }
 
@@ -121,6 +154,6 @@ void show_now(struct show *s, const struct show_state *st, uint64_t arrived,
     if (columns > SHOW_COLUMNS_MAX)
         columns = SHOW_COLUMNS_MAX;
     show_text(st, s->rate, columns, line + 4, columns); /* One is left free. */
-    (void)!write(STDERR_FILENO, line, strlen(line));
+    put(s, line, strlen(line));
     s->drawn = true;
 }

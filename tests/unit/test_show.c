@@ -1,5 +1,5 @@
-/* Tests of fetch/show: how a fetch is told, and of fetch/urls' paths. */
-#include "fetch/show.h"
+/* Tests of base/show: how long work is told, and of fetch/urls' paths. */
+#include "base/show.h"
 #include "fetch/urls.h"
 
 #include <setjmp.h>
@@ -35,17 +35,26 @@ static void test_text(void **state)
         unsigned columns;
         const char *want;
     } cases[] = {
-        {{10, 3, 1 << 20, 4 << 20}, 1 << 20, 80,
+        {{10, 3, 1 << 20, 4 << 20, NULL, false}, 1 << 20, 80,
          "3 of 10 files, 1.0 MiB of 4.0 MiB (25 %), 1.0 MiB/s, 3 s left"},
-        {{10, 3, 1 << 20, 4 << 20}, 0, 120,
+        {{10, 3, 1 << 20, 4 << 20, NULL, false}, 0, 120,
          "[======                  ] 3 of 10 files, 1.0 MiB of 4.0 MiB (25 %)"},
-        {{1, 0, 999, 1000}, 0, 0, "0 of 1 files, 999 bytes of 1000 bytes (99 "
-                                  "%)"},
-        {{1, 1, 1000, 1000}, 5, 0, "1 of 1 files, 1000 bytes of 1000 bytes "
-                                   "(100 %)"},
-        {{9, 9, (UINT64_C(1) << 60) - 1, UINT64_C(1) << 60}, 0, 0,
+        {{1, 0, 999, 1000, NULL, false}, 0, 0,
+         "0 of 1 files, 999 bytes of 1000 bytes (99 %)"},
+        {{1, 1, 1000, 1000, NULL, false}, 5, 0,
+         "1 of 1 files, 1000 bytes of 1000 bytes (100 %)"},
+        {{9, 9, (UINT64_C(1) << 60) - 1, UINT64_C(1) << 60, NULL, false}, 0, 0,
          "9 of 9 files, 1023.9 PiB of 1.0 EiB (99 %)"},
-        {{1, 1, 0, 0}, 5, 0, "1 of 1 files, 0 bytes of 0 bytes (100 %)"},
+        {{1, 1, 0, 0, NULL, false}, 5, 0, "1 of 1 files (100 %)"},
+        {{4, 1, 0, 0, NULL, false}, 5, 0, "1 of 4 files (25 %)"},
+        {{2, 1, 9, 9, NULL, false}, 5, 0,
+         "1 of 2 files, 9 bytes of 9 bytes (99 %)"},
+        {{2, 1, 5, 10, "set", false}, 0, 0,
+         "set: 1 of 2 files, 5 bytes of 10 bytes (50 %)"},
+        {{2, 1, 5, 10, "set", true}, 0, 0,
+         "set: another process stages it: 1 of 2 files, 5 bytes of 10 bytes "
+         "(50 %)"},
+        {{0, 0, 0, 0, "set", true}, 0, 0, "set: another process stages it"},
     };
     char buf[SHOW_COLUMNS_MAX];
 
@@ -83,5 +92,5 @@ int main(void)
         cmocka_unit_test(test_joined_urls),
     };
 
-    return cmocka_run_group_tests_name("fetch_show", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("show", tests, NULL, NULL);
 }
