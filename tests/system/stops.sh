@@ -119,7 +119,7 @@ done=$("$agent" stage --dataset "$T/set.json" --source "$T/data" \
 rm -rf "$done"
 exec 7<"$T/stage/.${done##*/}.lock"
 flock -x 7
-start 'status asks at' -v --dataset "$T/set.json" --source "$T/data" \
+start 'status asks at' -v --socket "$T/s" --dataset "$T/set.json" --source "$T/data" \
     --stage "$T/stage" -- sh -c 'echo born'
 stop
 exec 7<&-
