@@ -283,6 +283,9 @@ int loop_run(const struct plan *plan)
         return last_words_early(plan->o, &e);
     }
     loop_say_plan(plan);
+    if (!l->is_init)
+        log_debug("not PID 1 but pid %d: orphans are adopted, and a guard "
+                  "kills what is left if agent is killed", (int)getpid());
     pod_start(&l->pod, loop_now());
     loop_preflight_look(l);
     if ((loop_uv_open(l) != 0 && no_descriptors(&e)) ||

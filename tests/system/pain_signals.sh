@@ -96,6 +96,11 @@ run -- sh -c "$orphans; t=0
     done"
 is "P19, P22: not PID 1: 1,000 orphans" "$rc" 0
 hasnt "P19, P22: none is left as a zombie" "$T/out" zombies
+has "P19, P22: and the verdict counts them" "$T/err" '; 1[0-9]{3} orphans reaped'
+run -v -- true
+is "P22: that agent is not PID 1 is said once, with -v"     "$(grep -c 'not PID 1' "$T/err")" 1
+run -- true
+hasnt "P22: and not without" "$T/err" 'PID 1'
 
 m=$(mark zombie)
 run --grace 1s -- python3 -c "
@@ -116,6 +121,9 @@ cpus=$(nproc)
 run --nproc 1 -- sh -c 'echo threads $OMP_NUM_THREADS'
 is "P59: OMP_NUM_THREADS is the share of the CPUs" \
     "$(grep -o 'threads.*' "$T/out")" "threads $cpus"
+taskset -c "$(taskset -cp $$ | grep -oE '[0-9]+' | tail -n1)" \
+    "$agent" -- sh -c 'echo threads $OMP_NUM_THREADS' >"$T/out" 2>"$T/err"
+is "P59: of those that it may use" "$(grep -o 'threads.*' "$T/out")" "threads 1"
 OMP_NUM_THREADS=7 run --nproc 2 -- sh -c 'echo threads $OMP_NUM_THREADS'
 is "P59: a value that is set stays" \
     "$(grep -o 'threads.*' "$T/out" | sort -u)" "threads 7"
@@ -137,3 +145,5 @@ touch "$T/go2"
 wait $bg
 is "P20: what an exec session leaves" "$?" 0
 hasnt "P20: is reaped" "$T/out" zombies
+has "P20: and counted" "$T/err" '; [1-9][0-9]* orphans? reaped'
+hasnt "P20: PID 1 says nothing of that" "$T/err" 'not PID 1'
