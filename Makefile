@@ -240,7 +240,8 @@ check-containers:
 check-torch: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
-	    scripts/check-torch
+	    scripts/check-torch \
+	    "$(O)/torch-venv/bin/python tests/torch/side_by_side.py"
 	$(Q)tests/run --summary $(O)/results torch
 # Speed: says what it measures, and fails where a limit is missed.
 $(O)/bench_barrier: bench/bench_barrier.c bench/barrier_client.c \

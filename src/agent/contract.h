@@ -96,6 +96,7 @@ struct contract_command {
     bool expand;        /* Replace macros in all but the first. */
     const char *local_rank; /* Before its number, in a word of its own at the
                                end; NULL: none. */
+    bool has_template; /* Replace $local_rank first, as torchrun does. */
 };
 
 /* Bytes and entries that contract_command() needs at most, in any round. */

@@ -1,6 +1,7 @@
 /* contract_expand: macros in text, and a worker's command. */
 #include "agent/contract_parts.h"
 
+#include "agent/torchrun.h"
 #include "base/text.h"
 
 #include <limits.h>
@@ -111,6 +112,7 @@ void contract_command_room(const struct contract_in *in,
     *ret_bytes = c->local_rank ? strlen(c->local_rank) + 12 : 1;
     *ret_entries = 2;
     for (char *const *w = c->words; *w; w++, ++*ret_entries) {
+        *ret_bytes += c->has_template ? strlen(*w) + 1 : 0;
         if (!c->expand || w == c->words || !has_macro(*w))
             continue;
         *ret_bytes += strlen(*w) + 1;
@@ -119,18 +121,37 @@ void contract_command_room(const struct contract_in *in,
     }
 }
 
-/* The word as it is where it has no macro. False where there is no room. */
-static bool add_word(const struct contract_in *in, char *word, bool expand,
-                     struct text *t, char **ret)
+/* Its arguments never become longer by it. */
+static bool add_template(const struct contract_in *in, struct text *t,
+                         char **word)
 {
-    char *at = t->at + t->len;
+    char number[12], *at = t->at + t->len;
+    const struct torchrun_name names[] = {{"local_rank", number}};
 
-    *ret = word;
-    if (!expand || !has_macro(word))
-        return true;
-    if (!contract_expand(in, word, at, t->cap - t->len))
+    (void)snprintf(number, sizeof number, "%u", in->local_rank);
+    if (!torchrun_substitute(names, 1, *word, at, t->cap - t->len))
         return false;
-    *ret = at;
+    *word = at;
+    t->len += strlen(at) + 1;
+    return true;
+}
+
+/* The word as it is where it has no macro. False where there is no room. */
+static bool add_word(const struct contract_in *in,
+                     const struct contract_command *c, struct text *t,
+                     char **word)
+{
+    char *at;
+
+    if (c->has_template && strchr(*word, '$') && !add_template(in, t, word))
+        return false;
+    if (!c->expand || !has_macro(*word))
+        return true;
+    at = t->at + t->len;
+    if (t->len >= t->cap ||
+        !contract_expand(in, *word, at, t->cap - t->len))
+        return false;
+    *word = at;
     t->len += strlen(at) + 1;
     return true;
 }
@@ -144,9 +165,12 @@ int contract_command(const struct contract_in *in,
     bool ok = max >= 2 && cap > 0;
 
     text_init(&t, buf, cap);
-    for (char *const *w = c->words; ok && *w; w++, n++)
-        ok = n + 2 < max && t.len < cap &&
-             add_word(in, *w, c->expand && n > 0, &t, &argv[n]);
+    for (char *const *w = c->words; ok && *w; w++, n++) {
+        ok = n + 2 < max && t.len < cap;
+        if (ok)
+            argv[n] = *w;
+        ok = ok && (n == 0 || add_word(in, c, &t, &argv[n]));
+    }
     if (ok && c->local_rank) {
         int len = snprintf(buf + t.len, cap - t.len, "%s%u", c->local_rank,
                            in->local_rank);

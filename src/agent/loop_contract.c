@@ -57,6 +57,7 @@ static struct contract_command command_of(const struct loop *l)
 
     return (struct contract_command){.words = o->args,
                                      .expand = o->expand,
+                                     .has_template = o->torchrun.is_on,
                                      .local_rank = o->pass_local_rank};
 }
 

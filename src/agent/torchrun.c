@@ -2,7 +2,6 @@
 #include "agent/torchrun.h"
 
 #include "agent/options_parts.h"
-#include "base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -259,37 +258,18 @@ static int settle_rendezvous(struct reader *r)
 
 /* --- the rest --- */
 
-/* "${role_name}" and "$role_name" become "{role}", "$$" is "$". */
 static void make_prefix(struct options *o, const char *template)
 {
-    static const char *const names[][2] = {{"role_name", "{role}"},
-                                           {"local_rank", "{local_rank}"},
-                                           {"rank", "{rank}"}};
-    struct text t;
+    static const struct torchrun_name macros[] = {
+        {"role_name", "{role}"},
+        {"local_rank", "{local_rank}"},
+        {"rank", "{rank}"}};
 
-    text_init(&t, o->torchrun.prefix, sizeof o->torchrun.prefix);
-    o->log_prefix = o->torchrun.prefix;
     if (!template || !*template)
         template = "[${role_name}${local_rank}]:";
-    while (*template) {
-        bool braced = template[0] == '$' && template[1] == '{', found = false;
-        const char *name = template + (braced ? 2 : 1);
-        size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz"
-                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
-
-        for (unsigned i = 0; template[0] == '$' && i < 3 && !found; i++)
-            if (strlen(names[i][0]) == len &&
-                memcmp(names[i][0], name, len) == 0 &&
-                (!braced || name[len] == '}')) {
-                text_add(&t, "%s", names[i][1]);
-                template = name + len + braced;
-                found = true;
-            }
-        if (found)
-            continue;
-        text_add(&t, "%c", template[0]);
-        template += template[0] == '$' && template[1] == '$' ? 2 : 1;
-    }
+    (void)torchrun_substitute(macros, 3, template, o->torchrun.prefix,
+                              sizeof o->torchrun.prefix);
+    o->log_prefix = o->torchrun.prefix;
 }
 
 static int settle_logs(struct reader *r, char *const *envp)
@@ -323,6 +303,16 @@ static int settle_grace(struct reader *r, char *const *envp)
     return 0;
 }
 
+/* argparse takes it for its own. */
+static void drop_dashes(struct options *o)
+{
+    if (o->n_args < 2 || strcmp(o->args[1], "--") != 0)
+        return;
+    o->args[1] = o->args[0];
+    o->args++;
+    o->n_args--;
+}
+
 int torchrun_read(struct reader *r, char *const *envp)
 {
     static const char *const settled[] = {
@@ -332,6 +322,7 @@ int torchrun_read(struct reader *r, char *const *envp)
 
     for (unsigned i = 0; i < sizeof settled / sizeof settled[0]; i++)
         keep(r, settled[i]);
+    drop_dashes(r->o);
     /* A group is started again at once. */
     r->o->backoff_min_ms = r->o->backoff_max_ms = 0;
     if (e == 0)

@@ -16,6 +16,14 @@ struct opt_table;
 
 const struct opt_table *torchrun_table(void);
 
+/* Replace $name and ${name} in `src`, and $$ by $; others are left alone. False
+ * where `cap` is too small. */
+struct torchrun_name {
+    const char *name, *value;
+};
+bool torchrun_substitute(const struct torchrun_name *names, unsigned n,
+                         const char *src, char *out, size_t cap);
+
 /* What becomes of one stream of a worker. */
 struct torchrun_stream {
     bool is_shown, has_prefix, has_file, is_filtered;

@@ -80,6 +80,12 @@ sh_run --nproc-per-node 2 --max-restarts 2 --role r \
 is "the workers' environment" "$(all)" \
     "r0 0 2 1 2 SIGTERM,SIGINT,SIGHUP,SIGQUIT \
 r1 1 2 1 2 SIGTERM,SIGINT,SIGHUP,SIGQUIT "
+run --nproc-per-node 2 --no-python echo '${local_rank}' '$local_rank$$x' \
+    '$RANK ${rank} $'
+is "a template in the arguments" "$(all)" \
+    '0 0$x $RANK ${rank} $ 1 1$x $RANK ${rank} $ '
+AGENT_EXPAND=1 run --no-python echo '${local_rank}:{role}'
+is "and macros, where they are asked for" "$(all)" '0:default '
 sh_run 'echo "${OMP_NUM_THREADS-unset} $TORCHELASTIC_RUN_ID"'
 has "one worker: no OMP_NUM_THREADS, and a random id" "$T/out" \
     '^unset [0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'

@@ -93,7 +93,7 @@ static void test_a_command(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct contract_command c = {words, cases[i].expand,
-                                     cases[i].local_rank};
+                                     cases[i].local_rank, false};
         char all[100] = "", *buf, **argv;
         size_t bytes, entries, n = 0;
         struct err e;
@@ -123,7 +123,7 @@ static void test_a_command_has_room(void **state)
     char *const words[] = {(char []){"a"},
                            (char []){"{dataset_dir}{dataset_dir}{rank}"},
                            (char []){"{dataset_dir}"}, NULL};
-    struct contract_command c = {words, true, "--local-rank="};
+    struct contract_command c = {words, true, "--local-rank=", false};
     struct contract_in in = job(no_env);
     size_t bytes, entries, need, n_ok = 0;
     char **argv, *buf;
@@ -160,6 +160,33 @@ static void test_a_command_has_room(void **state)
     free(argv);
 }
 
+static void test_a_template_comes_first(void **state)
+{
+    char *const words[] = {(char []){"$$"}, (char []){"$$${local_rank}"},
+                           (char []){"${local_rank}{rank}"},
+                           (char []){"$ ${rank $1"}, NULL};
+    struct contract_command c = {.words = words, .has_template = true};
+    struct contract_in in = job(no_env);
+    size_t bytes, entries;
+    char *argv[8], buf[PATH_MAX * 4];
+    struct err e;
+
+    (void)state;
+    in.local_rank = 7;
+    in.rank_base = 10;
+    for (int expand = 0; expand < 2; expand++) {
+        c.expand = expand;
+        contract_command_room(&in, &c, &bytes, &entries);
+        assert_true(bytes <= sizeof buf && entries <= 8);
+        assert_int_equal(contract_command(&in, &c, buf, bytes, argv, entries,
+                                          &e), 0);
+        assert_string_equal(argv[0], "$$"); /* The program. */
+        assert_string_equal(argv[1], "$7");
+        assert_string_equal(argv[2], expand ? "717" : "7{rank}");
+        assert_string_equal(argv[3], "$ ${rank $1");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +194,7 @@ int main(void)
         cmocka_unit_test(test_expand_into_little_room),
         cmocka_unit_test(test_a_command),
         cmocka_unit_test(test_a_command_has_room),
+        cmocka_unit_test(test_a_template_comes_first),
     };
 
     return cmocka_run_group_tests_name("contract_expand", tests, NULL, NULL);

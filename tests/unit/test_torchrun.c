@@ -122,6 +122,22 @@ static void test_defaults_are_torchruns(void **state)
     assert_false(o.torchrun.is_on);
 }
 
+static void test_dashes(void **state)
+{
+    (void)state;
+    good("torchrun -- x -- y -- z", NULL);
+    assert_int_equal(o.n_args, 4);
+    assert_string_equal(o.args[0], "x");
+    assert_string_equal(o.args[1], "y");
+    assert_string_equal(o.args[2], "--");
+    good("torchrun x --", NULL);
+    assert_int_equal(o.n_args, 1);
+    assert_string_equal(o.args[0], "x");
+    assert_null(o.args[1]);
+    good("torchrun x y --", NULL);
+    assert_int_equal(o.n_args, 3);
+}
+
 static void test_times(void **state)
 {
     (void)state;
@@ -398,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jobs),
         cmocka_unit_test(test_defaults_are_torchruns),
+        cmocka_unit_test(test_dashes),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_faults),
