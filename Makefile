@@ -243,6 +243,12 @@ check-torch: deps
 	    scripts/check-torch \
 	    "$(O)/torch-venv/bin/python tests/torch/side_by_side.py"
 	$(Q)tests/run --summary $(O)/results torch
+# The real NCCL of pip's wheel, beside what libddp declares; 300 MB, once.
+check-nccl: all $(O)/tests/ddp_device $(O)/tests/ddp_nccl_open
+	$(Q)[ -d $(O)/nccl/nvidia ] || python3 -m pip install -q --no-deps \
+	    --target $(O)/nccl nvidia-nccl-cu13
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results nccl \
+	    tests/system/ddp_nccl.sh
 # Speed: says what it measures, and fails where a limit is missed.
 $(O)/bench_barrier: bench/bench_barrier.c bench/barrier_client.c \
     bench/barrier_client.h $(O)/libagent.a
@@ -326,7 +332,7 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
-    check-tree check-torch check-containers check-mutants check-net \
+    check-tree check-torch check-nccl check-containers check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
     bench-barrier bench-ddp build-sim \
     bench bench-built bench-deps bench-barrier build-sim \

@@ -52,7 +52,18 @@
  * found and are DDP_EMISMATCH on the ranks concerned. Buffers are the
  * caller's, in host memory, aligned for their type; they are not kept after
  * the call. Counts are elements, not bytes, and 0 is legal. `stream` is for
- * device memory, which this version does not handle: NULL.
+ * device memory; with host memory it is NULL.
+ *
+ * DEVICE MEMORY. Where both buffers are CUDA device memory of the current
+ * device, the call goes through NCCL 2.18 or later (libnccl.so.2, opened at
+ * the first such call, which all ranks make; LD_PRELOAD of another one goes
+ * first), on `stream`: a cudaStream_t, NULL for the default stream. It returns
+ * when all that was on the stream before it and the call itself are done, so
+ * that its errors are its own; the deadline counts from the call. NULL needs a
+ * program that has loaded the shared libcudart before ddp_init; one that is
+ * linked with the static one gives a stream. Ranks that differ in a call are
+ * not found there, but end with the deadline; nor are sums bit for bit the
+ * same in another world size. NCCL's own variables (NCCL_DEBUG ...) count.
  *
  * RESULTS. Every call that can fail returns 0, or a negative enum ddp_code
  * and fills *err. `err` may be NULL. Success leaves *err alone.

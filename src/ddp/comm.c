@@ -2,6 +2,7 @@
 #include "ddp/comm.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
+#include "ddp/nccl.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -99,6 +100,7 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
         ddp_comm_free(c);
         return NULL;
     }
+    ddp_nccl_look(c);
     if (conf->size > 1 && boot(c, conf, err)) {
         ddp_comm_free(c);
         return NULL;
@@ -130,6 +132,7 @@ void ddp_comm_free(struct ddp_comm *c)
 
     if (!c)
         return;
+    ddp_nccl_free(c->nccl, c->broken.code != 0);
     ddp_links_end(&c->links, &bye);
     ddp_shm_free(c->shm);
     ddp_socket_close(&c->wake_fd);

@@ -12,6 +12,7 @@
 #define DDP_COMM_H
 
 #include "ddp/boot.h"
+#include "ddp/cuda.h"
 #include "ddp/schedule.h"
 #include "ddp/shm.h"
 
@@ -35,6 +36,8 @@ struct ddp_comm {
     struct ddp_shm *shm;    /* Where all ranks share memory: share.h. */
     struct ddp_ahead prev_ahead, next_ahead;
     uint8_t *scratch;
+    struct ddp_cuda cuda;   /* Open where device memory may come. */
+    struct ddp_nccl *nccl;  /* From the first call of device memory on. */
     int wake_fd; /* An eventfd: readable once aborted. */
     atomic_bool is_aborted;
     atomic_flag busy;        /* A thread is inside a call. */

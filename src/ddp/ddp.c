@@ -2,6 +2,7 @@
 #include "ddp.h"
 #include "ddp/comm.h"
 #include "ddp/fault.h"
+#include "ddp/nccl.h"
 #include "ddp/reduce.h"
 #include "ddp/share.h"
 
@@ -121,7 +122,7 @@ static const char *buffers_fault(const struct ddp_comm *c,
 
 /* 0, or an error that leaves the communicator as it is. */
 static int check(const struct ddp_comm *c, const struct ddp_request *q,
-                 const void *stream, struct ddp_error *e)
+                 struct ddp_error *e)
 {
     const char *name = ddp_what_name(q->what), *fault;
 
@@ -134,9 +135,6 @@ static int check(const struct ddp_comm *c, const struct ddp_request *q,
     if (q->root >= (unsigned)c->size)
         return ddp_fault(e, DDP_EINVAL, c->rank, -1, "%s: root %d is no rank "
                          "of %d", name, (int)q->root, c->size);
-    if (stream)
-        return ddp_fault(e, DDP_ENOTSUP, c->rank, -1, "%s: stream must be "
-                         "NULL: this libddp handles host memory only", name);
     fault = buffers_fault(c, q);
     return fault ? ddp_fault(e, DDP_EINVAL, c->rank, -1, "%s: %s", name, fault)
                  : 0;
@@ -160,13 +158,15 @@ static void place_own_block(const struct ddp_comm *c,
 }
 
 /* Carry out a checked call; the first error stays. */
-static int run(struct ddp_comm *c, const struct ddp_request *q,
-               struct ddp_error *e)
+static int run(struct ddp_comm *c, const struct ddp_request *q, bool is_device,
+               void *stream, struct ddp_error *e)
 {
     if (!c->broken.code && atomic_load(&c->is_aborted) && c->size == 1)
         (void)ddp_fault(&c->broken, DDP_EABORTED, c->rank, c->rank,
                         "%s: aborted by ddp_abort", ddp_what_name(q->what));
-    if (!c->broken.code && c->size > 1) {
+    if (!c->broken.code && is_device) {
+        (void)ddp_nccl_run(c, q, stream, &c->broken);
+    } else if (!c->broken.code && c->size > 1) {
         if (q->what == DDP_ALL_GATHER)
             place_own_block(c, q);
         (void)(c->shm ? ddp_share_run : ddp_ring_run)(c, q, &c->broken);
@@ -178,11 +178,12 @@ static int run(struct ddp_comm *c, const struct ddp_request *q,
     return c->broken.code;
 }
 
-static int call(struct ddp_comm *c, const struct ddp_request *q,
-                const void *stream, struct ddp_error *err)
+static int call(struct ddp_comm *c, const struct ddp_request *q, void *stream,
+                struct ddp_error *err)
 {
     struct ddp_error own;
     struct ddp_error *e = err ? err : &own;
+    bool is_device;
     int rc;
 
     if (!c)
@@ -192,9 +193,11 @@ static int call(struct ddp_comm *c, const struct ddp_request *q,
         return ddp_fault(e, DDP_EINVAL, c->rank, -1, "%s: another thread is "
                          "in a call of this communicator",
                          ddp_what_name(q->what));
-    rc = check(c, q, stream, e);
+    rc = check(c, q, e);
     if (!rc)
-        rc = run(c, q, e);
+        rc = ddp_nccl_wants(c, q, stream, &is_device, e);
+    if (!rc)
+        rc = run(c, q, is_device, stream, e);
     atomic_flag_clear(&c->busy);
     return rc;
 }

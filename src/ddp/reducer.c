@@ -153,6 +153,10 @@ int ddp_reducer_new(struct ddp_reducer **ret, struct ddp_comm *c,
                          ret ? "the communicator" : "ret");
     if (ddp_reducer_check(params, n, opt, c->rank, &o, e))
         return DDP_EINVAL;
+    if (n > 0 && c->cuda.handle && ddp_cuda_is_device(&c->cuda, params[0].grad))
+        return ddp_fault(e, DDP_ENOTSUP, c->rank, -1, "ddp_reducer_new: "
+                         "gradients in device memory are not for the reducer: "
+                         "ddp_all_reduce with a stream takes them");
     fault = ddp_bucket_sizes(o.first_bucket_mib, o.bucket_mib, &sizes);
     if (fault)
         return ddp_fault(e, DDP_EINVAL, c->rank, -1, "ddp_reducer_options.%s",

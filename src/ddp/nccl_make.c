@@ -1,0 +1,138 @@
+/* nccl_make: the ranks tell each other what they have, and make NCCL's
+ * communicator; see nccl.h. */
+#include "ddp/nccl.h"
+#include "ddp/blame.h"
+#include "ddp/clock.h"
+#include "ddp/nccl_parts.h"
+#include "ddp/share.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What each rank tells before NCCL is used at all. */
+struct greeting {
+    int32_t ready, version;
+    struct ddp_nccl_id id; /* Rank 0's counts. */
+    char why[224];
+};
+
+static void greet(struct ddp_nccl *n, int rank, struct greeting *g)
+{
+    int r;
+
+    memset(g, 0, sizeof *g);
+    if (!ddp_nccl_open(&n->lib, g->why, sizeof g->why))
+        return;
+    g->version = n->lib.version;
+    if (rank == 0) {
+        r = n->lib.get_id(&g->id);
+        if (r != DDP_NCCL_SUCCESS) {
+            const char *last = n->lib.last_error(NULL);
+            char hint[100];
+
+            ddp_nccl_hint(r, last ? last : "", hint, sizeof hint);
+            (void)snprintf(g->why, sizeof g->why, "ncclGetUniqueId: %.40s%s"
+                           "%.60s%s%s", n->lib.text(r), last ? ": " : "",
+                           last ? last : "", hint[0] ? "; likely: " : "",
+                           hint);
+            return;
+        }
+    }
+    g->ready = 1;
+}
+
+/* All ranks' greetings, over the host's ring. */
+static int exchange(struct ddp_comm *c, const struct greeting *mine,
+                    struct greeting *all, struct ddp_error *err)
+{
+    const struct ddp_request q = {.what = DDP_ALL_GATHER, .send = mine,
+                                  .recv = all, .count = sizeof *mine,
+                                  .width = 1, .type = DDP_U8};
+
+    all[c->rank] = *mine;
+    if (c->size == 1)
+        return 0;
+    return (c->shm ? ddp_share_run : ddp_ring_run)(c, &q, err);
+}
+
+/* The first rank that differs decides, on all alike. */
+static int compare(struct ddp_watch *w, const struct greeting *all)
+{
+    char why[DDP_WHY + 64], a[24], b[24];
+
+    for (int r = 0; r < w->c->size; r++) {
+        if (!all[r].ready) {
+            (void)snprintf(why, sizeof why, "device memory needs NCCL on all "
+                           "ranks; rank %d: %.200s", r, all[r].why);
+            return ddp_blame(w->c, w->q, w->err, DDP_ESYSTEM, r, why);
+        }
+        if (all[r].version == all[0].version)
+            continue;
+        ddp_nccl_version(all[0].version, a, sizeof a);
+        ddp_nccl_version(all[r].version, b, sizeof b);
+        (void)snprintf(why, sizeof why, "rank 0 has NCCL %s, and rank %d %s: "
+                       "the same image on all, or LD_PRELOAD of one", a, r, b);
+        return ddp_blame(w->c, w->q, w->err, DDP_EMISMATCH, r, why);
+    }
+    return 0;
+}
+
+static int connect_all(struct ddp_nccl *n, struct ddp_watch *w,
+                       const struct ddp_nccl_id *id)
+{
+    struct ddp_nccl_config config = {
+        .size = sizeof config, .magic = DDP_NCCL_MAGIC,
+        .version = DDP_NCCL_OLDEST, .cga_cluster_size = DDP_NCCL_UNDEF,
+        .min_ctas = DDP_NCCL_UNDEF, .max_ctas = DDP_NCCL_UNDEF,
+        .split_share = DDP_NCCL_UNDEF}; /* blocking: 0. */
+    int r = n->lib.init(&n->comm, w->c->size, *id, w->c->rank, &config);
+
+    if (r != DDP_NCCL_SUCCESS && r != DDP_NCCL_IN_PROGRESS)
+        return ddp_nccl_fail(n, w, "ncclCommInitRankConfig", r);
+    return ddp_nccl_wait(n, w, "NCCL connects the ranks", ddp_nccl_is_settled);
+}
+
+static int make_event(struct ddp_nccl *n, struct ddp_watch *w)
+{
+    n->cuda_error = n->cuda->event_new(&n->event, DDP_CUDA_EVENT_PLAIN);
+    return n->cuda_error ? ddp_nccl_fail(n, w, "cudaEventCreateWithFlags",
+                                         DDP_NCCL_CUDA_ERROR)
+                         : 0;
+}
+
+/* One rank without NCCL needs none. */
+static bool is_alone(const struct ddp_comm *c, const struct greeting *mine)
+{
+    return c->size == 1 && !mine->ready;
+}
+
+int ddp_nccl_make(struct ddp_watch *w)
+{
+    struct ddp_comm *c = w->c;
+    struct greeting mine, *all = calloc((size_t)c->size, sizeof *all);
+    struct ddp_nccl *n = calloc(1, sizeof *n);
+    int rc;
+
+    if (!all || !n) {
+        free(all);
+        free(n);
+        return ddp_blame(c, w->q, w->err, DDP_ENOMEM, -1, "out of memory");
+    }
+    n->cuda = &c->cuda;
+    greet(n, c->rank, &mine);
+    rc = exchange(c, &mine, all, w->err);
+    w->deadline = ddp_now() + c->timeout_ms; /* From here on it is NCCL's. */
+    if (!rc && !is_alone(c, &mine))
+        rc = compare(w, all);
+    if (!rc && !is_alone(c, &mine))
+        rc = connect_all(n, w, &all[0].id);
+    if (!rc)
+        rc = make_event(n, w);
+    free(all);
+    if (rc)
+        ddp_nccl_free(n, true);
+    else
+        c->nccl = n;
+    return rc;
+}

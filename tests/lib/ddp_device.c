@@ -1,0 +1,192 @@
+/* ddp_device: one rank of a test of libddp's device memory, over whatever
+ * libcudart and libnccl are found. Links neither.
+ *
+ *   ddp_device sums        each call against a reference
+ *   ddp_device wrong       arguments that do not fit
+ *   ddp_device loop N      N all_reduce; prints nothing but errors
+ *   ddp_device die N       the same, and the last rank exits before the last
+ *   ddp_device abort       rank 0 is aborted by a thread while all wait
+ * An error is `rank R: code C peer P: TEXT`, and status 3. */
+#include "ddp.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define N 1000
+
+static struct {
+    int (*malloc)(void **, size_t);
+    int (*stream_new)(void **);
+    int (*copy)(void *, const void *, size_t, int, void *);
+    int (*set_device)(int);
+} cuda;
+static struct ddp_comm *comm;
+static void *stream;
+
+static int find(void)
+{
+    static const char *const names[] = {"libcudart.so.13", "libcudart.so.12",
+                                        "libcudart.so"};
+    void *h = NULL, *at[4];
+
+    for (unsigned i = 0; !h && i < 3; i++)
+        h = dlopen(names[i], RTLD_LAZY);
+    if (!h)
+        return -1;
+    at[0] = dlsym(h, "cudaMalloc");
+    at[1] = dlsym(h, "cudaStreamCreate");
+    at[2] = dlsym(h, "cudaMemcpyAsync");
+    at[3] = dlsym(h, "cudaSetDevice");
+    memcpy(&cuda, at, sizeof cuda);
+    return at[0] && at[1] && at[2] && at[3] ? 0 : -1;
+}
+
+static int fail(const struct ddp_error *e)
+{
+    printf("rank %d: code %d peer %d: %s\n", e->rank, e->code, e->peer,
+           e->text);
+    return 3;
+}
+
+static float *device(size_t n)
+{
+    void *p = NULL;
+
+    if (cuda.malloc(&p, n * sizeof(float)) != 0)
+        exit(9);
+    return p;
+}
+
+/* Blocking, as the memory of the other side is pageable. */
+static void put(float *to, const float *from, size_t n)
+{
+    if (cuda.copy(to, from, n * sizeof *to, 4, NULL) != 0)
+        exit(9);
+}
+
+static int differs(const char *what, const float *got, const float *want,
+                   size_t n)
+{
+    static float host[N * 16];
+
+    put(host, got, n);
+    for (size_t i = 0; i < n; i++)
+        if (host[i] - want[i] > 1e-3f || want[i] - host[i] > 1e-3f) {
+            printf("%s: element %zu is %g, not %g\n", what, i,
+                   (double)host[i], (double)want[i]);
+            return 1;
+        }
+    return 0;
+}
+
+static int sums(struct ddp_error *e)
+{
+    static float in[N * 16], want[N * 16];
+    int size = ddp_size(comm), rank = ddp_rank(comm), bad = 0;
+    float *a = device((size_t)(N * size)), *b = device((size_t)(N * size));
+    float ranks = (float)(size * (size + 1)) / 2;
+
+    for (int i = 0; i < N * size; i++)
+        in[i] = (float)((rank + 1) * (i % 100));
+    put(a, in, (size_t)(N * size));
+    for (int i = 0; i < N; i++)
+        want[i] = ranks * (float)(i % 100);
+    if (ddp_all_reduce(comm, a, b, N, DDP_F32, DDP_SUM, stream, e))
+        return fail(e);
+    bad |= differs("all_reduce", b, want, N);
+    if (ddp_all_reduce(comm, a, a, N, DDP_F32, DDP_AVG, stream, e))
+        return fail(e);
+    for (int i = 0; i < N; i++)
+        want[i] /= (float)size;
+    bad |= differs("average in place", a, want, N);
+    put(a, in, (size_t)(N * size));
+    if (ddp_reduce_scatter(comm, a, b, N, DDP_F32, DDP_SUM, stream, e))
+        return fail(e);
+    for (int i = 0; i < N; i++)
+        want[i] = ranks * (float)((rank * N + i) % 100);
+    bad |= differs("reduce_scatter", b, want, N);
+    if (ddp_all_gather(comm, a, b, N, DDP_F32, stream, e))
+        return fail(e);
+    for (int i = 0; i < N * size; i++)
+        want[i] = (float)((i / N + 1) * (i % N % 100));
+    bad |= differs("all_gather", b, want, (size_t)(N * size));
+    if (ddp_broadcast(comm, a, N, DDP_F32, size - 1, NULL, e))
+        return fail(e);
+    for (int i = 0; i < N; i++)
+        want[i] = (float)(size * (i % 100));
+    bad |= differs("broadcast", a, want, N);
+    if (ddp_all_reduce(comm, a, a, 0, DDP_F32, DDP_SUM, stream, e) ||
+        ddp_all_reduce(comm, want, want, N, DDP_F32, DDP_AVG, NULL, e) ||
+        ddp_barrier(comm, e))
+        return fail(e); /* Host memory goes on as ever. */
+    if (!bad && rank == 0)
+        printf("all sums are right\n");
+    return bad;
+}
+
+static int wrong(struct ddp_error *e)
+{
+    float host[4] = {0}, *a = device(4);
+
+    if (ddp_all_reduce(comm, host, a, 4, DDP_F32, DDP_SUM, stream, e))
+        (void)fail(e);
+    if (ddp_all_reduce(comm, host, host, 4, DDP_F32, DDP_SUM, stream, e))
+        (void)fail(e);
+    return ddp_barrier(comm, e) ? fail(e) : 0;
+}
+
+static int loop(int n, int dies, struct ddp_error *e)
+{
+    float *a = device(N);
+
+    for (int i = 0; i < n; i++) {
+        if (dies && i == n - 1 && ddp_rank(comm) == ddp_size(comm) - 1)
+            _exit(7);
+        if (ddp_all_reduce(comm, a, a, N, DDP_F32, DDP_SUM, stream, e))
+            return fail(e);
+    }
+    return 0;
+}
+
+static void *abort_it(void *arg)
+{
+    (void)usleep(300000);
+    (void)ddp_abort(arg);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    int n = argc > 2 ? (int)strtol(argv[2], NULL, 10) : 1, rc = 2;
+    struct ddp_error e;
+    pthread_t thread;
+
+    if (find() != 0) {
+        printf("no libcudart\n");
+        return 8;
+    }
+    if (ddp_init(&comm, NULL, &e))
+        return fail(&e);
+    if (cuda.set_device(ddp_local_rank(comm)) != 0 ||
+        cuda.stream_new(&stream) != 0)
+        return 9;
+    if (!strcmp(what, "sums"))
+        rc = sums(&e);
+    else if (!strcmp(what, "wrong"))
+        rc = wrong(&e);
+    else if (!strcmp(what, "loop") || !strcmp(what, "die"))
+        rc = loop(n, what[0] == 'd', &e);
+    else if (!strcmp(what, "abort")) {
+        if (ddp_rank(comm) == 0 &&
+            pthread_create(&thread, NULL, abort_it, comm) != 0)
+            return 9;
+        rc = loop(1, 0, &e);
+    }
+    ddp_free(comm);
+    return rc;
+}

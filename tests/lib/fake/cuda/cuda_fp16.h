@@ -1,0 +1,1 @@
+/* cuda_fp16: nothing of it is needed to read nccl.h. */

@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# libddp with device memory: a libcudart and a libnccl that stand for the real
+# ones, with their errors; and the real libnccl and its header where they are.
+. "$(dirname "$0")/../lib/tap.sh"
+dev=$O/tests/ddp_device
+port=$(free_port)
+mkdir "$T/lib" "$T/cuda"
+gcc -shared -fPIC -w -o "$T/lib/libcudart.so.13" \
+    "$top/tests/lib/fake/device_libraries.c" || exit 1
+ln -s libcudart.so.13 "$T/lib/libnccl.so.2"
+ln -s ../lib/libcudart.so.13 "$T/cuda/"
+
+# ranks N WHAT WORDS: N ranks; WHAT goes wrong; all that they say is in
+# $T/out; $rc: 0 where all ended so, else a status of one that did not.
+ranks()
+{
+    local n=$1 what=$2 r
+    shift 2
+    rm -f "$T"/nccl.* "$T"/log "$T"/out.*
+    rc=0
+    pids=()
+    for ((r = n - 1; r >= 0; r--)); do
+        FAKE_DIR=$T FAKE=$what LD_LIBRARY_PATH=${libs:-$T/lib} \
+            MASTER_ADDR=127.0.0.1 MASTER_PORT=$port RANK=$r WORLD_SIZE=$n \
+            LOCAL_RANK=$r LOCAL_WORLD_SIZE=$n timeout -k 5 100 "$dev" "$@" \
+            >"$T/out.$r" 2>&1 </dev/null &
+        pids+=($!)
+    done
+    for r in "${pids[@]}"; do wait "$r" || rc=$?; done
+    cat "$T"/out.* >"$T/out"
+}
+each() # NAME REGEX: on each of three ranks
+{
+    local n
+    n=$(grep -cE "$2" "$T/out")
+    is "$1" "$n" 3
+    [ "$n" = 3 ] || sed 's/^/# /' "$T/out"
+}
+
+for via in auto tcp; do
+    export DDP_TRANSPORT=$via
+    ranks 3 fine sums
+    is "$via: all calls, on a stream and without" "$rc $(cat "$T/out")" \
+        "0 all sums are right"
+    is "$via: NCCL is left in order" "$(sort "$T/log" | tr '\n' ' ')" \
+        "destroy 0 destroy 1 destroy 2 "
+    ranks 3 fine die 3
+    is "$via: who lives is told who died" \
+        "$(grep -c 'rank 2 died or failed' "$T/out")" 2
+done
+unset DDP_TRANSPORT
+ranks 1 fine sums
+is "one rank" "$rc $(cat "$T/out")" "0 all sums are right"
+libs=$T/cuda ranks 1 fine sums
+is "one rank needs no NCCL" "$rc $(cat "$T/out")" "0 all sums are right"
+ranks 2 fine wrong
+is "buffers of two kinds, a stream for host memory: refused, no harm" \
+    "$rc $(grep -c 'code -1 .*in device memory and the other in host' "$T/out"
+    ) $(grep -c 'code -1 .*it must be NULL' "$T/out")" "0 2 2"
+
+# What goes wrong is an error on all ranks, with the cause, in time.
+export DDP_TIMEOUT=30s
+libs=$T/cuda ranks 3 fine loop 1
+each "no NCCL: code and why" \
+    'code -4 peer 0: .*rank 0: NCCL cannot be opened: libnccl.so.2'
+ranks 3 2.17 loop 1
+each "too old: said with the path" 'is NCCL 2.17.1: 2.18 or a later 2.x'
+ranks 3 3.0 loop 1
+each "another NCCL altogether" 'is NCCL 3.0.0: 2.18 or'
+for v in 2.18 2.30; do
+    ranks 3 "$v" sums
+    is "NCCL $v does" "$rc" 0
+done
+FAKE_RANK=2 ranks 3 2.30 loop 1
+each "ranks with two versions" \
+    'code -7 peer 2: .*rank 0 has NCCL 2.27.3, and rank 2 2.30.1'
+FAKE_RANK=0 ranks 3 'no id' loop 1
+each "rank 0 makes no id" \
+    'rank 0: ncclGetUniqueId: unhandled system error: Call to socket failed'
+FAKE_RANK=1 ranks 3 'init fails' loop 1
+each "the start fails on one rank" \
+    'rank 1: ncclCommInitRankConfig: unhandled system error \(2\): Call to socket failed: No route to host; likely: '
+FAKE_RANK=1 NCCL_SOCKET_IFNAME=eth99 ranks 3 'init fails' loop 1
+each "with the likely cause" \
+    'likely: NCCL_SOCKET_IFNAME=eth99 names no interface'
+FAKE_RANK=1 ranks 3 'async init error' loop 1
+each "the start fails later" 'rank 1: NCCL connects the ranks: unhandled system'
+FAKE_RANK=2 ranks 3 'async error' loop 3
+each "an error that NCCL tells of while it works" \
+    'code -6 .*rank 2: all_reduce: remote process error'
+FAKE_RANK=0 ranks 3 'call fails' loop 1
+each "a call that NCCL refuses" 'rank 0: all_reduce: internal error'
+FAKE_RANK=1 ranks 3 'illegal access' loop 3
+each "CUDA's own errors" \
+    'rank 1: all_reduce: an illegal memory access was encountered'
+is "NCCL is aborted on all" "$(sort "$T/log" | tr '\n' ' ')" \
+    "abort 0 abort 1 abort 2 "
+ranks 3 'stream hangs' abort
+each "ddp_abort ends a wait, on all ranks" 'code -8 peer 0: .*aborted by'
+export DDP_TIMEOUT=700ms
+FAKE_RANK=2 ranks 3 'init hangs' loop 1
+each "a start that hangs ends with the deadline" \
+    'code -5 .*NCCL connects the ranks: not done within 0.7 s'
+FAKE_RANK=0 ranks 3 'never arrives' loop 2
+each "a collective that hangs, too" \
+    'code -5 .*all_reduce: not done within 0.7 s: a rank has not made'
+is "and nobody is left" "$(grep -c abort "$T/log")" 3
+ranks 1 'abort hangs' loop 1
+is "an abort that hangs is left behind" \
+    "$rc $(grep -c 'rank 0: all_reduce: internal error' "$T/out")" "3 1"
+unset DDP_TIMEOUT
+
+# A new communicator has a new id.
+is "an id is used once" "$(
+    for i in 1 2; do ranks 2 fine loop 1; ls "$T"/nccl.*; done |
+        sort -u | wc -l)" 2
+
+# LD_PRELOAD of another libnccl goes before the one that is found.
+mkdir "$T/other"
+rm -f "$T/log"
+gcc -shared -fPIC -w -DNCCL_ONLY -o "$T/other/libother.so" \
+    "$top/tests/lib/fake/device_libraries.c"
+FAKE_DIR=$T FAKE=2.17 LD_LIBRARY_PATH=$T/cuda LD_PRELOAD=$T/other/libother.so \
+    DDP_TIMEOUT=30s timeout 60 "$dev" loop 1 >"$T/out" 2>&1
+is "one rank goes on without an old NCCL" "$?" 0
+FAKE_DIR=$T FAKE=fine LD_LIBRARY_PATH=$T/cuda LD_PRELOAD=$T/other/libother.so \
+    timeout 60 "$dev" loop 1 >"$T/out" 2>&1
+is "LD_PRELOAD is honoured" "$? $(grep -c destroy "$T/log")" "0 1"
+
+# The real ones: of pip's wheel (make check-nccl gets it) or the system.
+header=$(ls "$O"/nccl/nvidia/nccl/include/nccl.h "${NCCL_HOME:-/usr}"/include/nccl.h \
+    "$O"/torch-venv/lib/python3*/site-packages/nvidia/nccl/include/nccl.h \
+    2>/dev/null | head -n 1)
+if [ -n "$header" ]; then
+    ok "what is declared fits $header" gcc -std=gnu11 -fsyntax-only -w \
+        -I "$top/tests/lib/fake/cuda" -I "${header%/*}" -I "$top/src" \
+        -I "$top/include" \
+        "$top/tests/lib/fake/nccl_header.c"
+else
+    skip "what is declared fits an official nccl.h" "there is none here"
+fi
+real=$(ls "$O"/nccl/nvidia/nccl/lib/libnccl.so.2 \
+    "$O"/torch-venv/lib/python3*/site-packages/nvidia/nccl/lib/libnccl.so.2 \
+    2>/dev/null | head -n 1)
+if [ -n "$real" ]; then
+    LD_LIBRARY_PATH=${real%/*} "$O/tests/ddp_nccl_open" >"$T/out" 2>&1
+    is "the real libnccl has all calls, and a version" \
+        "$? $(grep -cE '^2\.[0-9]+\.[0-9]+ .*libnccl.so.2$' "$T/out")" "0 1"
+else
+    skip "the real libnccl" "there is none here"
+fi
