@@ -143,7 +143,7 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     else if (has_prefix)
         (void)contract_expand(in, o->log_prefix, prefix, sizeof prefix);
     if (o->log_format == LOG_FORMAT_TEXT && prefix[0] &&
-        s->loop->has_colour[is_err])
+        s->loop->has_colour[is_err] && !s->is_filtered) /* A file, too. */
         (void)snprintf(s->base, sizeof s->base, "\033[%um%s\033[0m",
                        31 + rank % 6, prefix);
     else if (o->log_format == LOG_FORMAT_TEXT)

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
     }
     if (o.topology.warning[0])
         log_warning("%s", o.topology.warning);
-    if (o.command == CMD_RUN && !o.torchrun.is_on && o.nnodes > 1 &&
+    if (o.command == CMD_RUN && o.nnodes > 1 &&
         (o.node_rank > 0 || o.any_node_rank) &&
         o.origins[TOPO_MASTER_ADDR] == BY_DEFAULT)
         log_warning("no --master-addr: node rank 0 is looked for on this "

@@ -86,7 +86,8 @@ struct torchrun_options {
     bool no_logs; /* --log-dir /dev/null. */
     struct rank_list local_ranks;
     const char *filters[2]; /* Of stdout, stderr; NULL: none. */
-    const char *signals;    /* As given. */
+    const char *signals;    /* As given; */
+    uint64_t stop_with;     /* those that would else be passed on. */
     const char *without_effect;
     bool virtual_local_rank;
     unsigned shutdown_s;

@@ -47,10 +47,17 @@ void pod_say_stopping(const struct pod *p)
     pod_say(p, LOG_DEBUG, "%s", buf);
 }
 
+static bool stops_with(const struct pod *p, int signo)
+{
+    return signo > 0 && signo < 64 && (p->cfg.stop_with >> signo & 1);
+}
+
 static void sup_kill(void *ctx, uint32_t worker, int signo)
 {
     struct pod *p = ctx;
 
+    if (signo == SIGTERM && stops_with(p, p->stop_signo))
+        signo = p->stop_signo;
     p->out.kill(p->out.ctx, worker, signo);
 }
 
@@ -268,7 +275,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
 
 void pod_signal(struct pod *p, uint64_t now_ms, int signo)
 {
-    if (!is_stop(signo)) {
+    if (!is_stop(signo) && !stops_with(p, signo)) {
         for (uint32_t i = 0; i < p->sup.n_workers; i++)
             if (p->sup.state != SUP_IDLE && p->sup.alive[i])
                 p->out.kill(p->out.ctx, i, signo);

@@ -252,6 +252,8 @@ static int settle_rendezvous(struct reader *r)
         t->is_c10d = true;
         t->endpoint = "localhost:0";
     }
+    o->origins[TOPO_MASTER_ADDR] = t->endpoint[0] ? BY_WORD
+                                                  : *from_of(r, "master-addr");
     e = t->is_c10d ? settle_c10d(r) : settle_static(r);
     return e ? e : read_conf(r);
 }

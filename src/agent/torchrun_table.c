@@ -127,8 +127,10 @@ static const struct opt_row rows[] = {
     {ROW("signals-to-handle", torchrun_type_signals,
          "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "Signals that are handled."),
      .at = AT(torchrun.signals), .max = 512,
-     .more = "These four always stop the job. Others are passed on to the "
-             "workers, and the job goes on.",
+     .more = "These four always stop the job, by TERM to its workers. With "
+             "SIGUSR1, SIGUSR2, SIGALRM or SIGWINCH in the list, that one "
+             "stops it, too, and the workers get it in place of TERM; else it "
+             "is passed on, and the job goes on.",
      .group = OPT_GROUP_RESTART},
     {ROW("shutdown-timeout", opt_type_number, NULL,
          "Seconds from TERM to KILL."),

@@ -122,40 +122,54 @@ static int filter_read(const struct opt_value *v, struct options *o,
     return 0;
 }
 
-static bool is_signal(const char *s, size_t len)
+/* The number of a name, or 0. */
+static int signal_of(const char *s, size_t len)
 {
     if (len < 4 || memcmp(s, "SIG", 3) != 0)
-        return false;
+        return 0;
     for (int n = 1; n < NSIG; n++) {
         const char *name = sigabbrev_np(n);
 
         if (name && strlen(name) == len - 3 &&
             memcmp(name, s + 3, len - 3) == 0)
-            return true;
+            return n;
     }
-    return false;
+    return 0;
+}
+
+/* The four that stop any job are not here: workers get TERM for them. */
+static bool can_stop(int signo)
+{
+    return signo == SIGUSR1 || signo == SIGUSR2 || signo == SIGALRM ||
+           signo == SIGWINCH;
 }
 
 static int signals_read(const struct opt_value *v, struct options *o,
                         struct err *e)
 {
     const char *s = v->text;
+    uint64_t stop_with = 0;
 
     if (strlen(s) > v->row->max)
         return opt_fault(v, e, "at most %u bytes", (unsigned)v->row->max);
     for (;;) {
         size_t len = strcspn(s, ","), skip = strspn(s, " ");
         size_t end = len;
+        int signo;
 
         while (end > skip && s[end - 1] == ' ')
             end--;
-        if (skip > end || !is_signal(s + skip, end - skip))
+        signo = skip < end ? signal_of(s + skip, end - skip) : 0;
+        if (signo == 0)
             return opt_fault(v, e, "use names of signals with commas between "
                              "them: SIGTERM,SIGUSR1");
+        if (can_stop(signo))
+            stop_with |= (uint64_t)1 << signo;
         if (!s[len])
             break;
         s += len + 1;
     }
+    o->torchrun.stop_with = stop_with;
     *FIELD(o, v->row, const char *) = v->text;
     return 0;
 }

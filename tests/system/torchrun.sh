@@ -159,6 +159,15 @@ sh_run 'exit 7'
 has "none by default" "$T/err" '0 of 0 restarts used'
 AGENT_EXIT_MAP=worker=1 sh_run 'exit 7'
 is "torchrun's own code, where that is wanted" "$rc" 1
+# USR1 is the job's end where torchrun is to handle it.
+timeout -k 5 60 "$agent" torchrun --signals-to-handle SIGTERM,SIGUSR1 \
+    --no-python bash -c 'trap "echo saved; exit 0" USR1; : >"$0"
+        while :; do sleep 0.05; done' "$T/ready" >"$T/out" 2>"$T/err" &
+until_true 20 test -e "$T/ready"
+pkill -USR1 -P $! -x agent
+wait $!
+is "--signals-to-handle: workers get it, and the job ends" \
+    "$? $(cat "$T/out")" '138 saved'
 run --rdzv-backend etcd x
 is "etcd is refused" "$rc" 64
 "$agent" torchrun --help >"$T/out"

@@ -88,6 +88,8 @@ CASES = [
          env={"TORCHELASTIC_ERROR_FILE": "{d}/outer.json"}),
     case("TERM", "--nproc-per-node", "2", "--shutdown-timeout", "1", SCRIPT,
          worker="rank0 wait,rank1 stay", signal=15),
+    case("a further signal", "--signals-to-handle", "SIGTERM,SIGUSR1",
+         "--nproc-per-node", "2", SCRIPT, worker="usr1", signal=10),
     # Refused by both, before a worker starts.
     case("an unknown option", "--no-such-option", SCRIPT),
     case("no script"),

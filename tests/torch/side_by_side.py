@@ -56,7 +56,7 @@ class Run:
         self.cold = cold  # The real one as users start it.
         self.port = free_port()
         self.pids, self.codes, self.start = {}, {}, 0
-        self.signalled = False
+        self.signalled, self.sleeps = False, 0
         for name in ("record", "tmp"):
             (folder / name).mkdir(parents=True)
         shutil.copy(HERE / "worker.py", folder)
@@ -112,11 +112,23 @@ class Run:
         """The signal when all have started; an end when it is too late."""
         late = time.monotonic() - self.start > LIMIT_S
         if self.case["signal"] and not self.signalled and \
-                len(list(self.dir.glob("record/*.json"))) == 2:
+                len(list(self.dir.glob("record/*.json"))) == 2 and \
+                self.looks_after_them():
             self.signalled = True
             self.kill(self.case["signal"])
         if late:
             self.kill(signal.SIGKILL)
+
+    def looks_after_them(self):
+        """torchrun forgets its workers where a signal comes before it has
+        begun to poll them; each poll is a sleep."""
+        if self.side == "agent":
+            return True
+        sleeps = sum(int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)",
+                                   pathlib.Path(f"/proc/{pid}/status")
+                                   .read_text())[1]) for pid in self.pids)
+        self.sleeps = self.sleeps or sleeps
+        return sleeps > self.sleeps + 5
 
     def kill(self, signo):
         for pid in self.pids:
@@ -203,6 +215,16 @@ def run_all(runs):
         for run in set(running.values()):
             run.watch()
         time.sleep(0.01)
+
+
+def kill_left(folder):
+    """What torchrun leaves where it is killed itself."""
+    for cwd in pathlib.Path("/proc").glob("[0-9]*/cwd"):
+        try:
+            if os.readlink(cwd).startswith(str(folder) + "/"):
+                os.kill(int(cwd.parent.name), signal.SIGKILL)
+        except OSError:
+            pass
 
 
 used = set()
@@ -345,6 +367,7 @@ def main():
             (output(str(TORCHRUN), "--help"),
              output(str(AGENT), "torchrun", "--help"))))
     finally:
+        kill_left(folder)
         if os.environ.get("KEEP"):
             print(f"# {folder}")
         else:

@@ -35,10 +35,17 @@ def record():
     os.rename(path + ".part", path)
 
 
+def got_usr1(*_):
+    print("out of", rank, "after USR1", flush=True)
+    os._exit(0)
+
+
 def main():
     what = action()
     if what == "stay":
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if what == "usr1":
+        signal.signal(signal.SIGUSR1, got_usr1)
     record()
     print("out of", rank)
     print("err of", rank, file=sys.stderr)
@@ -53,7 +60,7 @@ def main():
             json.dump({"message": {"message": "ValueError: why", "extraInfo": {
                 "py_callstack": "where", "timestamp": "1"}}}, f)
         sys.exit(1)
-    if what in ("wait", "stay"):
+    if what in ("wait", "stay", "usr1"):
         time.sleep(600)
 
 

@@ -130,6 +130,22 @@ static void test_term(void **state)
     assert_int_equal(p.exit_code, 143);
 }
 
+static void test_a_signal_that_stops_as_term(void **state)
+{
+    (void)state;
+    member_runs();
+    p.cfg.stop_with = (uint64_t)1 << SIGUSR1;
+    pod_signal(&p, 10, SIGUSR2);
+    told("kill0:12 kill1:12 ");
+    pod_signal(&p, 20, SIGUSR1);
+    told("FAILED kill0:10 kill1:10 sweep:15 ");
+    assert_int_equal(sent.failure.code, 128 + SIGUSR1);
+    pod_swept(&p, 20, 0, false);
+    pod_signal(&p, 30, SIGTERM); /* Ends the grace. */
+    pod_timeout(&p, 30);
+    told("kill0:9 kill1:9 sweep:9 ");
+}
+
 static void test_term_and_a_process_that_outlives_kill(void **state)
 {
     (void)state;
@@ -218,6 +234,7 @@ int main(void)
         cmocka_unit_test(test_failure_settles_in_time),
         cmocka_unit_test(test_no_failure_is_lost),
         cmocka_unit_test(test_term),
+        cmocka_unit_test(test_a_signal_that_stops_as_term),
         cmocka_unit_test(test_term_and_a_process_that_outlives_kill),
         cmocka_unit_test(test_bad_data_is_told),
         cmocka_unit_test(test_the_lease),

@@ -254,6 +254,30 @@ static void test_faults(void **state)
     }
 }
 
+static void test_signals(void **state)
+{
+    static const struct {
+        const char *list;
+        uint64_t stop_with;
+    } cases[] = {
+        {"SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
+        {"SIGUSR1", (uint64_t)1 << 10},
+        {"SIGTERM,SIGUSR1,SIGUSR2,SIGKILL", (uint64_t)1 << 10 | 1 << 12},
+    };
+    char line[128];
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)snprintf(line, sizeof line, "torchrun --signals-to-handle %s x",
+                       cases[i].list);
+        good(line, NULL);
+        assert_string_equal(o.torchrun.signals, cases[i].list);
+        assert_true(o.torchrun.stop_with == cases[i].stop_with);
+    }
+    good("agent x", NULL);
+    assert_true(o.torchrun.stop_with == 0);
+}
+
 static void test_c10d_ignores_a_node_rank(void **state)
 {
     (void)state;
@@ -418,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_signals),
         cmocka_unit_test(test_c10d_ignores_a_node_rank),
         cmocka_unit_test(test_prefixes),
         cmocka_unit_test(test_streams),
