@@ -264,6 +264,13 @@ $(bench_tool): $(O)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) -MF $@.d -static $(LDFLAGS) -o $@ $<
+$(O)/bench/bench_device: bench/bench_device.c $(O)/libddp.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread
+# On a machine with GPUs and PyTorch: bench/gpu.sh.
+bench-gpu: all $(O)/bench/bench_device $(O)/tests/ddp_device
+	bench/gpu.sh
 bench-built: $(O)/agent $(bench_tool)
 bench: deps
 	$(Q)$(MAKE) --no-print-directory bench-built
@@ -334,7 +341,7 @@ ci:
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-nccl check-containers check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
-    bench-barrier bench-ddp build-sim \
+    bench-barrier bench-ddp bench-gpu build-sim \
     bench bench-built bench-deps bench-barrier build-sim \
     bench-barrier bench-dataset bench-logs soak-logs build-sim \
     demo soak deps ci

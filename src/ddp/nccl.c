@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-#define SPIN_NS 200000    /* Then it sleeps between two looks. */
-#define NAP_MIN_NS 20000
+#define SPIN_NS 10000000  /* Then it sleeps between two looks: a nap costs */
+#define NAP_MIN_NS 50000  /* a large call some percent of its time.        */
 #define NAP_MAX_NS 500000
 #define LOOK_NS 1000000   /* Between two looks at what may go wrong. */
 
@@ -193,7 +193,7 @@ static int copy(struct ddp_nccl *n, const struct ddp_request *q, void *stream)
 
 static int carry_out(struct ddp_nccl *n, struct ddp_watch *w, void *stream)
 {
-    const char *name = ddp_what_name(w->q->what);
+    const char *name = n->comm ? "NCCL" : "copy";
     int r = n->comm ? enqueue(n, w->q, stream) : copy(n, w->q, stream), rc = 0;
 
     if (r == DDP_NCCL_IN_PROGRESS)

@@ -87,12 +87,12 @@ FAKE_RANK=1 ranks 3 'async init error' loop 1
 each "the start fails later" 'rank 1: NCCL connects the ranks: unhandled system'
 FAKE_RANK=2 ranks 3 'async error' loop 3
 each "an error that NCCL tells of while it works" \
-    'code -6 .*rank 2: all_reduce: remote process error'
+    'code -6 .*rank 2: NCCL: remote process error'
 FAKE_RANK=0 ranks 3 'call fails' loop 1
-each "a call that NCCL refuses" 'rank 0: all_reduce: internal error'
+each "a call that NCCL refuses" 'rank 0: NCCL: internal error'
 FAKE_RANK=1 ranks 3 'illegal access' loop 3
 each "CUDA's own errors" \
-    'rank 1: all_reduce: an illegal memory access was encountered'
+    'rank 1: NCCL: an illegal memory access was encountered'
 is "NCCL is aborted on all" "$(sort "$T/log" | tr '\n' ' ')" \
     "abort 0 abort 1 abort 2 "
 ranks 3 'stream hangs' abort
@@ -103,11 +103,11 @@ each "a start that hangs ends with the deadline" \
     'code -5 .*NCCL connects the ranks: not done within 0.7 s'
 FAKE_RANK=0 ranks 3 'never arrives' loop 2
 each "a collective that hangs, too" \
-    'code -5 .*all_reduce: not done within 0.7 s: a rank has not made'
+    'code -5 .*NCCL: not done within 0.7 s: a rank has not made'
 is "and nobody is left" "$(grep -c abort "$T/log")" 3
 ranks 1 'abort hangs' loop 1
 is "an abort that hangs is left behind" \
-    "$rc $(grep -c 'rank 0: all_reduce: internal error' "$T/out")" "3 1"
+    "$rc $(grep -c 'rank 0: NCCL: internal error' "$T/out")" "3 1"
 unset DDP_TIMEOUT
 
 # A new communicator has a new id.

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# bench/gpu.sh [OUT]: all that needs GPUs, in one call of some minutes: what is
+# there, preflight, all-reduce of libddp beside torch.distributed, the start of
+# both, a killed and a stopped rank. Needs GPUs and PyTorch with CUDA; build
+# first: make all build/bench/bench_device build/tests/ddp_device. NVLink
+# multicast stays off, as it may put GPUs that others share out of service.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+O=${O:-build} out=${1:-$O/gpu}
+mkdir -p "$out"
+export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0} PYTHONUNBUFFERED=1
+py=${PYTHON:-python3}
+n=$(nvidia-smi -L | grep -c '^GPU')
+site=$("$py" -c 'import site; print(site.getsitepackages()[0])')
+for l in libcudart.so.1 libnccl.so.2; do
+    d=$(find "$site/nvidia" /usr/local/cuda*/lib64 -name "$l*" -printf '%h\n' \
+        2>/dev/null | head -n 1)
+    [ -z "$d" ] || LD_LIBRARY_PATH=$d:${LD_LIBRARY_PATH:-}
+done
+export LD_LIBRARY_PATH
+agent() { timeout -k 5 180 "$O/agent" -q --preflight off --log-prefix none "$@"; }
+torchrun() { timeout -k 5 180 "$py" -m torch.distributed.run --standalone "$@"; }
+part() { printf '\n== %s\n' "$1"; }
+seconds() # COMMAND...: how long it took, and its status
+{
+    local began=$EPOCHREALTIME
+    "$@" >"$out/last" 2>&1
+    local rc=$?
+    awk -v a="$began" -v b="$EPOCHREALTIME" -v rc=$rc \
+        'BEGIN { printf "%.2f s, status %d\n", b - a, rc }'
+    [ $rc -eq 0 ] || tail -n 5 "$out/last"
+}
+{
+    part "what is there: $(date -u +%F), $n GPUs"
+    nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader
+    uname -r
+    "$py" -c 'import torch; print("torch", torch.__version__, "NCCL",
+        ".".join(map(str, torch.cuda.nccl.version())))'
+    "$O/agent-probe"
+    part "preflight"
+    "$O/agent" preflight --nproc gpu
+    echo "exit code $?"
+    part "libddp's calls against a reference"
+    DDP_TIMEOUT=100s agent --nproc "$n" --max-restarts 0 -- \
+        "$O/tests/ddp_device" sums
+    echo "status $?"
+    part "two ranks on one GPU, which NCCL refuses"
+    CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_MAX_CONNECTIONS=1 DDP_TIMEOUT=100s \
+        agent --nproc 2 --max-restarts 0 -- sh -c "LOCAL_RANK=0 exec $O/bench/bench_device first"
+    echo "status $?"
+    part "all-reduce, device memory: libddp, torch, libddp"
+    agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
+    torchrun --nproc-per-node "$n" bench/gpu_torch.py table
+    agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
+    part "start to the end of a program with one all-reduce"
+    for _ in 1 2 3; do
+        printf 'agent and libddp: '
+        seconds agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" first
+        printf 'torchrun and torch: '
+        seconds torchrun --nproc-per-node "$n" bench/gpu_torch.py first
+        printf 'agent and torch: '
+        seconds agent --nproc "$n" --max-restarts 0 -- "$py" bench/gpu_torch.py first
+    done
+    if [ "$n" -gt 1 ]; then
+        part "a rank is killed in the middle; the job restarts and trains on"
+        seconds env DDP_TIMEOUT=60s "$O/agent" --preflight off --nproc "$n" \
+            --max-restarts 1 --restart-backoff 100ms:100ms -- \
+            "$O/bench/bench_device" train 2000
+        cat "$out/last"
+        part "a rank is stopped: the others' error, deadline 5 s"
+        seconds env DDP_TIMEOUT=5s "$O/agent" --preflight off --nproc "$n" \
+            --max-restarts 0 --grace 2s -- "$O/bench/bench_device" stop
+        cat "$out/last"
+    fi
+} 2>&1 | tee "$out/gpu.txt"
+rm -f "$out/last"
