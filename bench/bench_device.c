@@ -4,6 +4,8 @@
  *   bench_device first         init and one all-reduce that is right
  *   bench_device train STEPS   all-reduces that count; in the first attempt
  *                              the last rank kills itself in the middle
+ *   bench_device overlap       a reducer beside copies that stand for a
+ *                              backward pass: milliseconds of each, and both
  *   bench_device stop          the last rank stops; the others' error and
  *                              how long it took
  * Links no CUDA: it takes the libcudart that the dynamic linker finds. */
@@ -20,6 +22,11 @@
 
 #define MIB ((size_t)1 << 20)
 #define WARM 10
+#define LAYERS 16u
+#define GRAD (25 * MIB)
+#define WORK (512 * MIB)
+#define COPIES 3
+#define STEPS 20
 
 static struct {
     int (*malloc)(void **, size_t);
@@ -27,6 +34,8 @@ static struct {
     int (*copy)(void *, const void *, size_t, int);
     int (*set_device)(int);
     int (*memset)(void *, int, size_t);
+    int (*copy_async)(void *, const void *, size_t, int, void *);
+    int (*wait)(void *);
 } cuda;
 static struct ddp_comm *comm;
 static struct ddp_error err;
@@ -45,12 +54,13 @@ static bool open_cuda(void)
     static const char *const libs[] = {"libcudart.so.13", "libcudart.so.12"};
     static const char *const names[] = {"cudaMalloc", "cudaStreamCreate",
                                         "cudaMemcpy", "cudaSetDevice",
-                                        "cudaMemset"};
-    void *h = NULL, *at[5];
+                                        "cudaMemset", "cudaMemcpyAsync",
+                                        "cudaStreamSynchronize"};
+    void *h = NULL, *at[7];
 
     for (unsigned i = 0; !h && i < 2; i++)
         h = dlopen(libs[i], RTLD_LAZY);
-    for (unsigned i = 0; h && i < 5; i++)
+    for (unsigned i = 0; h && i < 7; i++)
         at[i] = dlsym(h, names[i]);
     if (h)
         memcpy(&cuda, at, sizeof cuda);
@@ -136,6 +146,69 @@ static int train(float *buf, int steps)
     return 0;
 }
 
+/* One step: each layer's work, then its gradient is ready. */
+static int step(struct ddp_reducer *r, char *work, bool computes)
+{
+    for (size_t i = LAYERS; i-- > 0;) {
+        for (int k = 0; computes && k < COPIES; k++)
+            if (cuda.copy_async(work, work + WORK, WORK, 4, stream) != 0)
+                return 9;
+        if (r && ddp_reducer_ready(r, i, &err))
+            return fail(now());
+    }
+    if (r && ddp_reducer_wait(r, &err))
+        return fail(now());
+    return cuda.wait(stream) == 0 ? 0 : 9;
+}
+
+static int timed(struct ddp_reducer *r, char *work, bool computes,
+                 double *ret_ms)
+{
+    double began = 0;
+    int rc = 0;
+
+    for (int i = -3; i < STEPS && !rc; i++) {
+        if (i == 0 && ddp_barrier(comm, &err))
+            return fail(now());
+        if (i == 0)
+            began = now();
+        rc = step(r, work, computes);
+    }
+    *ret_ms = (now() - began) * 1e3 / STEPS;
+    return rc;
+}
+
+static int overlap(char *grads)
+{
+    struct ddp_param p[LAYERS];
+    struct ddp_reducer_options o = {.size = sizeof o, .bucket_mib = 25,
+                                    .stream = stream};
+    struct ddp_reducer *r = NULL;
+    double compute, reduce_only, both;
+    void *work = NULL;
+    int rc;
+
+    for (size_t i = 0; i < LAYERS; i++)
+        p[i] = (struct ddp_param){.grad = grads + i * GRAD, .count = GRAD / 4,
+                                  .type = DDP_F32};
+    if (cuda.malloc(&work, 2 * WORK) != 0)
+        return 9;
+    if (ddp_reducer_new(&r, comm, p, LAYERS, &o, &err))
+        return fail(now());
+    rc = timed(NULL, work, true, &compute);
+    if (!rc)
+        rc = timed(r, work, false, &reduce_only);
+    if (!rc)
+        rc = timed(r, work, true, &both);
+    if (!rc && ddp_rank(comm) == 0)
+        printf("{\"who\": \"libddp\", \"backward_ms\": %.2f, "
+               "\"reduce_ms\": %.2f, \"both_ms\": %.2f, \"overlap\": "
+               "%.2f}\n", compute, reduce_only, both,
+               1 - (both - compute) / reduce_only);
+    ddp_reducer_free(r);
+    return rc;
+}
+
 static int stop(float *buf)
 {
     double began;
@@ -151,7 +224,8 @@ static int stop(float *buf)
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "table";
-    size_t max = !strcmp(what, "table") ? 1024 * MIB : MIB;
+    size_t max = !strcmp(what, "table") || !strcmp(what, "overlap")
+                     ? 1024 * MIB : MIB;
     void *buf = NULL;
     int rc = 2;
 
@@ -170,6 +244,8 @@ int main(int argc, char **argv)
     }
     if (!strcmp(what, "table"))
         rc = table(buf, max);
+    else if (!strcmp(what, "overlap"))
+        rc = overlap(buf);
     else if (!strcmp(what, "first"))
         rc = check(buf, (float)ddp_size(comm));
     else if (!strcmp(what, "train"))

@@ -44,6 +44,9 @@ seconds() # COMMAND...: how long it took, and its status
     DDP_TIMEOUT=100s agent --nproc "$n" --max-restarts 0 -- \
         "$O/tests/ddp_device" sums
     echo "status $?"
+    DDP_TIMEOUT=100s agent --nproc "$n" --max-restarts 0 -- \
+        "$O/tests/ddp_device" reducer
+    echo "status $?"
     part "two ranks on one GPU, which NCCL refuses"
     CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_MAX_CONNECTIONS=1 DDP_TIMEOUT=100s \
         agent --nproc 2 --max-restarts 0 -- sh -c "LOCAL_RANK=0 exec $O/bench/bench_device first"
@@ -52,6 +55,8 @@ seconds() # COMMAND...: how long it took, and its status
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
     torchrun --nproc-per-node "$n" bench/gpu_torch.py table
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
+    part "a reducer beside a backward pass: how much of it is hidden"
+    agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" overlap
     part "start to the end of a program with one all-reduce"
     for _ in 1 2 3; do
         printf 'agent and libddp: '

@@ -228,7 +228,13 @@ DDP_API void ddp_free(struct ddp_comm *c);
  * From a step's first ddp_reducer_ready until ddp_reducer_wait has returned
  * the communicator is the reducer's (other calls get DDP_EINVAL or break it),
  * gradients that are ready are not to be touched, and all ranks use the same
- * reducer. One thread at a time calls a reducer; ddp_abort may be called. */
+ * reducer. One thread at a time calls a reducer; ddp_abort may be called.
+ *
+ * Gradients may be in device memory, all of them. Then a gradient is final
+ * with what is on options.stream when ddp_reducer_ready is called (nothing
+ * waits for that on the host), they are reduced by NCCL on a stream of the
+ * reducer's own, and what is put on options.stream after ddp_reducer_wait has
+ * returned sees the averages. `wire` is for host memory. */
 struct ddp_reducer;
 
 struct ddp_param {
@@ -247,6 +253,8 @@ struct ddp_reducer_options {
     enum ddp_type wire;      /* DDP_F16 or DDP_BF16: gradients of DDP_F32
                               * travel as these; 0: as they are. */
     int sum;                 /* 1: sums, not averages. */
+    void *stream;            /* Of gradients in device memory: where they are
+                              * made; NULL: the default stream. */
 };
 
 /* Made by all ranks, for gradients that agree in number, counts and types

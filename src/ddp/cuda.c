@@ -27,6 +27,12 @@ static bool bind(struct ddp_cuda *c)
            FIND(c, event_query, "cudaEventQuery") &&
            FIND(c, event_free, "cudaEventDestroy") &&
            FIND(c, copy, "cudaMemcpyAsync") &&
+           FIND(c, stream_new, "cudaStreamCreateWithFlags") &&
+           FIND(c, stream_free, "cudaStreamDestroy") &&
+           FIND(c, stream_wait, "cudaStreamWaitEvent") &&
+           FIND(c, malloc, "cudaMalloc") && FIND(c, free, "cudaFree") &&
+           FIND(c, get_device, "cudaGetDevice") &&
+           FIND(c, set_device, "cudaSetDevice") &&
            FIND(c, last_error, "cudaGetLastError") &&
            FIND(c, text, "cudaGetErrorString");
 }

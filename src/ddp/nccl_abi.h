@@ -55,6 +55,7 @@ enum ddp_cuda_memory {
 
 #define DDP_CUDA_NOT_READY 600
 #define DDP_CUDA_COPY_DEFAULT 4
-#define DDP_CUDA_EVENT_PLAIN 2 /* Without timing. */
+#define DDP_CUDA_EVENT_PLAIN 2  /* Without timing. */
+#define DDP_CUDA_STREAM_PLAIN 1 /* Does not wait for the default one. */
 
 #endif

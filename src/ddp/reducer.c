@@ -2,6 +2,7 @@
 #include "ddp/reducer.h"
 #include "ddp/fault.h"
 #include "ddp/reduce.h"
+#include "ddp/reducer_device.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -60,6 +61,22 @@ static void unpack(const struct ddp_reducer *r,
 
 /* --- the thread ---------------------------------------------------------- */
 
+static int reduce_on_device(struct ddp_reducer *r, size_t k,
+                            struct ddp_error *e)
+{
+    const struct ddp_bucket_state *b = &r->buckets[k];
+    int rc = ddp_reducer_device_begin(r, k, e);
+
+    if (!rc)
+        rc = ddp_all_reduce(r->c, b->buf, b->buf, b->plan.count, b->plan.type,
+                            r->sum ? DDP_SUM : DDP_AVG, r->dev->own, e);
+    if (!rc)
+        rc = ddp_reducer_device_unpack(r, k, e);
+    if (rc)
+        ddp_comm_break(r->c, e); /* Unless the call has told already. */
+    return rc;
+}
+
 static int reduce(const struct ddp_reducer *r, const struct ddp_bucket_state *b,
                   struct ddp_error *e)
 {
@@ -79,6 +96,8 @@ static void *run(void *arg)
     struct ddp_reducer *r = arg;
     struct ddp_error e;
 
+    if (r->dev)
+        ddp_reducer_device_enter(r);
     (void)pthread_mutex_lock(&r->lock);
     while (!r->is_ending) {
         const struct ddp_bucket_state *b = &r->buckets[r->n_done];
@@ -90,7 +109,7 @@ static void *run(void *arg)
         }
         r->is_calling = true;
         (void)pthread_mutex_unlock(&r->lock);
-        rc = reduce(r, b, &e);
+        rc = r->dev ? reduce_on_device(r, r->n_done, &e) : reduce(r, b, &e);
         (void)pthread_mutex_lock(&r->lock);
         r->is_calling = false;
         r->n_done++;
@@ -146,17 +165,17 @@ int ddp_reducer_new(struct ddp_reducer **ret, struct ddp_comm *c,
     struct ddp_reducer_options o;
     struct ddp_bucket_sizes sizes;
     struct ddp_reducer *r;
+    struct ddp_reducer_device *dev = NULL;
     const char *fault;
+    bool is_device;
 
     if (!ret || !c)
         return ddp_fault(e, DDP_EINVAL, -1, -1, "ddp_reducer_new: %s is NULL",
                          ret ? "the communicator" : "ret");
     if (ddp_reducer_check(params, n, opt, c->rank, &o, e))
         return DDP_EINVAL;
-    if (n > 0 && c->cuda.handle && ddp_cuda_is_device(&c->cuda, params[0].grad))
-        return ddp_fault(e, DDP_ENOTSUP, c->rank, -1, "ddp_reducer_new: "
-                         "gradients in device memory are not for the reducer: "
-                         "ddp_all_reduce with a stream takes them");
+    if (ddp_reducer_where(c, params, n, &o, &is_device, e))
+        return e->code;
     fault = ddp_bucket_sizes(o.first_bucket_mib, o.bucket_mib, &sizes);
     if (fault)
         return ddp_fault(e, DDP_EINVAL, c->rank, -1, "ddp_reducer_options.%s",
@@ -164,10 +183,19 @@ int ddp_reducer_new(struct ddp_reducer **ret, struct ddp_comm *c,
     if (compare(c, ddp_bucket_hash(params, n, &sizes, (int)o.wire, o.sum != 0),
                 e))
         return e->code;
-    r = ddp_reducer_make(c, params, n, &sizes, &o);
+    if (is_device) {
+        dev = ddp_reducer_device_new(c, o.stream, e);
+        if (!dev)
+            return e->code;
+    }
+    r = ddp_reducer_make(c, dev, params, n, &sizes, &o);
     if (!r)
         return ddp_fault(e, DDP_ENOMEM, c->rank, -1, "ddp_reducer_new: out of "
                          "memory for %zu parameters", n);
+    if (dev && ddp_reducer_device_events(r, e)) {
+        ddp_reducer_free(r);
+        return e->code;
+    }
     if (start(r)) {
         ddp_reducer_free(r);
         return ddp_fault(e, DDP_ESYSTEM, c->rank, -1, "ddp_reducer_new: no "
@@ -209,6 +237,26 @@ static int failed(struct ddp_reducer *r, struct ddp_error *e)
     return rc;
 }
 
+/* A gradient of device memory goes its way. CUDA's errors stay, so one ends
+ * it here and on all other ranks. */
+static int put(struct ddp_reducer *r, size_t param, struct ddp_error *e)
+{
+    size_t k = r->bucket_of[param];
+    int rc = ddp_reducer_device_pack(r, param, e);
+
+    if (!rc && r->buckets[k].n_missing == 1) /* This one: read by this
+                                              * thread, and set by it alone. */
+        rc = ddp_reducer_device_whole(r, k, e);
+    if (!rc)
+        return 0;
+    (void)pthread_mutex_lock(&r->lock);
+    if (!r->broken.code)
+        r->broken = *e;
+    (void)pthread_mutex_unlock(&r->lock);
+    (void)ddp_abort(r->c);
+    return rc;
+}
+
 int ddp_reducer_ready(struct ddp_reducer *r, size_t param,
                       struct ddp_error *err)
 {
@@ -231,7 +279,10 @@ int ddp_reducer_ready(struct ddp_reducer *r, size_t param,
         return ddp_fault(e, DDP_EINVAL, r->c->rank, -1, "ddp_reducer_ready: "
                          "parameter %zu was ready before in this step", param);
     b = &r->buckets[r->bucket_of[param]];
-    pack(r, param);
+    if (r->dev && put(r, param, e))
+        return e->code;
+    if (!r->dev)
+        pack(r, param);
     (void)pthread_mutex_lock(&r->lock);
     r->is_ready[param] = true;
     r->n_ready++;
@@ -284,7 +335,7 @@ int ddp_reducer_wait(struct ddp_reducer *r, struct ddp_error *err)
     }
     rc = r->broken.code;
     (void)pthread_mutex_unlock(&r->lock);
-    return rc;
+    return !rc && r->dev ? ddp_reducer_device_join(r, e) : rc;
 }
 
 void ddp_reducer_free(struct ddp_reducer *r)
@@ -304,8 +355,11 @@ void ddp_reducer_free(struct ddp_reducer *r)
     (void)pthread_cond_destroy(&r->done);
     (void)pthread_mutex_destroy(&r->lock);
     for (size_t k = 0; r->buckets && k < r->n_buckets; k++)
-        if (!r->buckets[k].plan.in_place)
+        if (!r->buckets[k].plan.in_place && r->dev)
+            (void)r->dev->cuda->free(r->buckets[k].buf);
+        else if (!r->buckets[k].plan.in_place)
             free(r->buckets[k].buf);
+    ddp_reducer_device_free(r->dev);
     free(r->buckets);
     free(r->params);
     free(r->bucket_of);

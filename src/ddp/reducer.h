@@ -19,8 +19,11 @@ struct ddp_bucket_state {
     size_t n_missing;  /* Gradients that are not ready. */
 };
 
+struct ddp_reducer_device;
+
 struct ddp_reducer {
     struct ddp_comm *c;
+    struct ddp_reducer_device *dev; /* NULL: host memory. */
     struct ddp_param *params;
     size_t n, n_buckets;
     struct ddp_bucket_state *buckets;
@@ -39,8 +42,10 @@ struct ddp_reducer {
     struct ddp_error broken; /* The first error; its code is 0 before. */
 };
 
-/* A reducer without thread, from arguments that are fit; NULL: no memory. */
+/* A reducer without thread, from arguments that are fit; NULL: no memory.
+ * Takes `dev`, which may be NULL. */
 struct ddp_reducer *ddp_reducer_make(struct ddp_comm *c,
+                                     struct ddp_reducer_device *dev,
                                      const struct ddp_param *params, size_t n,
                                      const struct ddp_bucket_sizes *sizes,
                                      const struct ddp_reducer_options *opt);

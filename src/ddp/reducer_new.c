@@ -2,6 +2,7 @@
 #include "ddp/reducer.h"
 #include "ddp/fault.h"
 #include "ddp/reduce.h"
+#include "ddp/reducer_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,9 @@ static int place(struct ddp_reducer *r, size_t k)
     }
     b->n_missing = b->plan.n;
     b->buf = b->plan.in_place ? r->params[b->plan.first].grad
-                              : malloc(b->plan.count * width + 1);
+             : r->dev ? ddp_reducer_device_alloc(r->dev,
+                                                 b->plan.count * width + 1)
+                      : malloc(b->plan.count * width + 1);
     return b->buf || b->plan.in_place ? 0 : -1;
 }
 
@@ -115,15 +118,19 @@ static int place_all(struct ddp_reducer *r,
 }
 
 struct ddp_reducer *ddp_reducer_make(struct ddp_comm *c,
+                                     struct ddp_reducer_device *dev,
                                      const struct ddp_param *params, size_t n,
                                      const struct ddp_bucket_sizes *sizes,
                                      const struct ddp_reducer_options *opt)
 {
     struct ddp_reducer *r = calloc(1, sizeof *r);
 
-    if (!r)
+    if (!r) {
+        ddp_reducer_device_free(dev);
         return NULL;
+    }
     r->c = c;
+    r->dev = dev;
     r->n = n;
     r->wire = (int)opt->wire;
     r->sum = opt->sum != 0;

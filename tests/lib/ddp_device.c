@@ -5,6 +5,7 @@
  *   ddp_device wrong       arguments that do not fit
  *   ddp_device loop N      N all_reduce; prints nothing but errors
  *   ddp_device die N       the same, and the last rank exits before the last
+ *   ddp_device reducer     gradients in device memory, over some steps
  *   ddp_device abort       rank 0 is aborted by a thread while all wait
  * An error is `rank R: code C peer P: TEXT`, and status 3. */
 #include "ddp.h"
@@ -131,10 +132,18 @@ static int sums(struct ddp_error *e)
 static int wrong(struct ddp_error *e)
 {
     float host[4] = {0}, *a = device(4);
+    const struct ddp_param p[] = {{.grad = a, .count = 4, .type = DDP_F32},
+                                  {.grad = host, .count = 4, .type = DDP_F32}};
+    struct ddp_reducer_options o = {.size = sizeof o, .wire = DDP_BF16};
+    struct ddp_reducer *r = NULL;
 
     if (ddp_all_reduce(comm, host, a, 4, DDP_F32, DDP_SUM, stream, e))
         (void)fail(e);
     if (ddp_all_reduce(comm, host, host, 4, DDP_F32, DDP_SUM, stream, e))
+        (void)fail(e);
+    if (ddp_reducer_new(&r, comm, p, 2, NULL, e))
+        (void)fail(e);
+    if (ddp_reducer_new(&r, comm, p, 1, &o, e))
         (void)fail(e);
     return ddp_barrier(comm, e) ? fail(e) : 0;
 }
@@ -150,6 +159,51 @@ static int loop(int n, int dies, struct ddp_error *e)
             return fail(e);
     }
     return 0;
+}
+
+/* Two gradients side by side, and two that are copied to a bucket. */
+static int reducer(struct ddp_error *e)
+{
+    const size_t counts[] = {N, 2 * N, 7, 3 * N};
+    float *pair = device(3 * N), host[3 * N], want[3 * N];
+    struct ddp_param p[4];
+    struct ddp_reducer_options o = {.size = sizeof o, .bucket_mib = 0.008,
+                                    .stream = stream};
+    struct ddp_reducer *r = NULL;
+    int bad = 0, size = ddp_size(comm);
+
+    for (int i = 0; i < 4; i++)
+        p[i] = (struct ddp_param){.grad = i == 0   ? pair
+                                          : i == 1 ? pair + N
+                                                   : device(counts[i] + 64),
+                                  .count = counts[i], .type = DDP_F32};
+    if (ddp_reducer_new(&r, comm, p, 4, &o, e))
+        return fail(e);
+    for (int step = 0; step < 5 && !bad; step++) {
+        for (int i = 3; i >= 0; i--) {
+            for (size_t k = 0; k < counts[i]; k++) {
+                host[k] = (float)((ddp_rank(comm) + 1) * (step + i) +
+                                  (int)(k % 10));
+                want[k] = (float)((size + 1) * (step + i)) / 2 +
+                          (float)(k % 10);
+            }
+            put(p[i].grad, host, counts[i]);
+            if (ddp_reducer_ready(r, (size_t)i, e))
+                return fail(e);
+        }
+        if (ddp_reducer_wait(r, e))
+            return fail(e);
+        for (int i = 0; i < 4; i++) {
+            for (size_t k = 0; k < counts[i]; k++)
+                want[k] = (float)((size + 1) * (step + i)) / 2 +
+                          (float)(k % 10);
+            bad |= differs("average", p[i].grad, want, counts[i]);
+        }
+    }
+    ddp_reducer_free(r);
+    if (!bad && ddp_rank(comm) == 0)
+        printf("all averages are right\n");
+    return bad;
 }
 
 static void *abort_it(void *arg)
@@ -177,6 +231,8 @@ int main(int argc, char **argv)
         return 9;
     if (!strcmp(what, "sums"))
         rc = sums(&e);
+    else if (!strcmp(what, "reducer"))
+        rc = reducer(&e);
     else if (!strcmp(what, "wrong"))
         rc = wrong(&e);
     else if (!strcmp(what, "loop") || !strcmp(what, "die"))

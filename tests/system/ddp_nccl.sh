@@ -42,6 +42,9 @@ for via in auto tcp; do
     ranks 3 fine sums
     is "$via: all calls, on a stream and without" "$rc $(cat "$T/out")" \
         "0 all sums are right"
+    ranks 3 fine reducer
+    is "$via: a reducer of gradients in device memory" "$rc $(cat "$T/out")" \
+        "0 all averages are right"
     is "$via: NCCL is left in order" "$(sort "$T/log" | tr '\n' ' ')" \
         "destroy 0 destroy 1 destroy 2 "
     ranks 3 fine die 3
@@ -49,6 +52,9 @@ for via in auto tcp; do
         "$(grep -c 'rank 2 died or failed' "$T/out")" 2
 done
 unset DDP_TRANSPORT
+FAKE_RANK=1 ranks 3 'no wait' reducer
+is "a reducer whose stream fails: all are told" "$rc $(
+    grep -c 'cudaStreamWaitEvent: an illegal memory' "$T/out")" "3 3"
 ranks 1 fine sums
 is "one rank" "$rc $(cat "$T/out")" "0 all sums are right"
 libs=$T/cuda ranks 1 fine sums
@@ -57,6 +63,9 @@ ranks 2 fine wrong
 is "buffers of two kinds, a stream for host memory: refused, no harm" \
     "$rc $(grep -c 'code -1 .*in device memory and the other in host' "$T/out"
     ) $(grep -c 'code -1 .*it must be NULL' "$T/out")" "0 2 2"
+is "a reducer of both kinds, or with wire" "$(
+    grep -c 'code -1 .*1 of 2 gradients are in device memory' "$T/out") $(
+    grep -c 'code -2 .*wire is for gradients in host memory' "$T/out")" "2 2"
 
 # What goes wrong is an error on all ranks, with the cause, in time.
 export DDP_TIMEOUT=30s

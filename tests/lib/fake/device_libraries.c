@@ -97,6 +97,19 @@ int cudaStreamCreate(void **ret)
     return 0;
 }
 
+int cudaStreamCreateWithFlags(void **ret, unsigned flags)
+{
+    return flags == 1 ? cudaStreamCreate(ret) : 1;
+}
+
+int cudaStreamDestroy(void *s) { return s == NULL; }
+int cudaGetDevice(int *d) { return *d = 0, 0; }
+
+int cudaStreamWaitEvent(void *s, void *e, unsigned flags)
+{
+    return goes_wrong("no wait") ? 700 : e == NULL || (flags && s);
+}
+
 int cudaEventCreateWithFlags(void **ret, unsigned flags)
 {
     static int event;
