@@ -60,44 +60,67 @@ static bool in_path(char *out, size_t cap, const char *path, const char *name,
     return false;
 }
 
-/* torchrun's script would run with the Python beside it. */
-static bool python_beside(char *out, size_t cap, const char *argv0,
-                          const char *path)
+/* A folder of programs that belongs to an environment of Python's. */
+static bool is_environment(const char *bin)
 {
-    char dir[PATH_MAX];
-    const char *slash = strrchr(argv0, '/');
-    size_t len;
+    static const char *const marks[] = {"../pyvenv.cfg", "../conda-meta"};
+    char path[PATH_MAX + 16];
+    bool found = false;
 
-    if (strcmp(slash ? slash + 1 : argv0, "torchrun") != 0)
-        return false;
-    if (slash)
-        return python_in(out, cap, argv0, (size_t)(slash - argv0));
-    return in_path(dir, sizeof dir, path, argv0, &len) &&
-           python_in(out, cap, dir, len);
+    for (unsigned i = 0; i < 2 && !found; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", bin, marks[i]);
+        found = access(path, F_OK) == 0;
+    }
+    return found;
 }
 
+/* The folder of the torchrun that this is; "" where it is called agent. */
+static void find_own(char *dir, size_t cap, const char *argv0,
+                     const char *path)
+{
+    const char *slash = strrchr(argv0, '/');
+    size_t len = slash ? (size_t)(slash - argv0) : 0;
+
+    dir[0] = '\0';
+    if (strcmp(slash ? slash + 1 : argv0, "torchrun") != 0)
+        return;
+    if (slash)
+        (void)snprintf(dir, cap, "%.*s", (int)len, len ? argv0 : "/");
+    else if (in_path(dir, cap, path, argv0, &len) && len < cap)
+        dir[len] = '\0';
+}
+
+/* Of an environment, by its variable. */
+static bool python_of(char *out, size_t cap, const char *home)
+{
+    char bin[PATH_MAX];
+    int n = home ? snprintf(bin, sizeof bin, "%s/bin", home) : 0;
+
+    return n > 0 && (size_t)n < sizeof bin &&
+           python_in(out, cap, bin, (size_t)n);
+}
+
+/* torchrun's script runs with the Python beside it. That counts first where it
+ * is of an environment; /usr/local/bin has the link for all of them. */
 static const char *find_python(const char *argv0, char *const *envp)
 {
-    static const char *const homes[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
     static char out[PATH_MAX]; /* Lives until exit. */
     const char *exec = variable(envp, "PYTHON_EXEC");
     const char *path = variable(envp, "PATH");
-    char bin[PATH_MAX];
+    char own[PATH_MAX];
     size_t len;
 
     if (exec)
         return exec;
-    if (python_beside(out, sizeof out, argv0, path))
+    find_own(own, sizeof own, argv0, path);
+    if ((own[0] && is_environment(own) &&
+         python_in(out, sizeof out, own, strlen(own))) ||
+        python_of(out, sizeof out, variable(envp, "VIRTUAL_ENV")) ||
+        python_of(out, sizeof out, variable(envp, "CONDA_PREFIX")) ||
+        (own[0] && python_in(out, sizeof out, own, strlen(own))) ||
+        in_path(out, sizeof out, path, NULL, &len))
         return out;
-    for (unsigned i = 0; i < 2; i++) {
-        const char *home = variable(envp, homes[i]);
-        int n = home ? snprintf(bin, sizeof bin, "%s/bin", home) : 0;
-
-        if (n > 0 && (size_t)n < sizeof bin &&
-            python_in(out, sizeof out, bin, (size_t)n))
-            return out;
-    }
-    return in_path(out, sizeof out, path, NULL, &len) ? out : NULL;
+    return NULL;
 }
 
 /* The interpreter and its options, the script, and what follows. */

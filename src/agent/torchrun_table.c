@@ -65,9 +65,10 @@ static const struct opt_row rows[] = {
     {ROW("no-python", opt_type_flag, NULL,
          "The script is a program; no python -u before it."),
      .at = AT(torchrun.no_python), .none = "off",
-     .more = "Python is PYTHON_EXEC, else the one beside torchrun, of "
-             "VIRTUAL_ENV, of CONDA_PREFIX, or the first python or python3 in "
-             "PATH.",
+     .more = "Python is PYTHON_EXEC; else the one beside torchrun where that "
+             "is in a virtual or conda environment; else that of VIRTUAL_ENV, "
+             "of CONDA_PREFIX, beside torchrun, or the first python or python3 "
+             "in PATH.",
      .group = OPT_GROUP_JOB},
     {ROW("run-path", opt_type_flag, NULL, "Run the script by runpy.run_path."),
      .at = AT(torchrun.run_path), .none = "off", .group = OPT_GROUP_JOB},

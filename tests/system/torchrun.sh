@@ -63,10 +63,21 @@ CONDA_PREFIX=$T/conda run x
 is "then conda's" "$(which)" conda/bin/python3
 PATH=$T/path run x
 is "then the first in PATH" "$(which)" path/python3
-ln -s "$agent" "$T/site/torchrun"
-VIRTUAL_ENV=$T/venv "$T/site/torchrun" x >"$T/out" 2>"$T/err"
+PYTHON_EXEC=path/../python3 PATH=$T/path:$PATH run x
+is "PYTHON_EXEC is taken as it is" "$rc" 127
+PYTHON_EXEC=python3 run x
+is "PYTHON_EXEC may be in PATH" "$(which)" path/python3
+mkdir "$T/site/bin"
+mv "$T/site/python" "$T/site/bin"
+ln -s "$agent" "$T/site/bin/torchrun"
+"$T/site/bin/torchrun" x >"$T/out" 2>"$T/err"
 is "called torchrun, the one beside it" "$(which)" site/python
-VIRTUAL_ENV=$T/venv PATH=$T/site:$PATH torchrun x >"$T/out" 2>"$T/err"
+VIRTUAL_ENV=$T/venv "$T/site/bin/torchrun" x >"$T/out" 2>"$T/err"
+is "but not before the environment's" "$(which)" venv/bin/python
+: >"$T/site/pyvenv.cfg"
+VIRTUAL_ENV=$T/venv "$T/site/bin/torchrun" x >"$T/out" 2>"$T/err"
+is "unless it is of one itself" "$(which)" site/python
+VIRTUAL_ENV=$T/venv PATH=$T/site/bin:$PATH torchrun x >"$T/out" 2>"$T/err"
 is "also where it is found in PATH" "$(which)" site/python
 PATH=$T/none run x
 is "no Python: 127" "$rc" 127

@@ -311,6 +311,35 @@ def check_help(helps):
     yield from unknown(theirs, ours)
 
 
+def shown_default(line):
+    m = re.search(r"\[([^][]*)\]$", line)
+    return m[1] if m else None
+
+
+def check_parser(ours, manual):
+    """Variables, values and defaults, of torchrun's own parser."""
+    from torch.distributed.run import get_args_parser
+    text = re.sub(r"\n {3,}", " ", ours)
+    for action in get_args_parser()._actions:
+        if not action.option_strings or action.dest == "help":
+            continue
+        name = max(action.option_strings, key=len).replace("_", "-")
+        m = re.search(rf"^  (?:-\w, )?{name}( [^ ]+)?( .*)?$", text, re.M)
+        if not m:
+            yield f"{name} is not known"
+            continue
+        if bool(m[1] and not m[1].startswith("  ")) != (action.nargs != 0):
+            yield f"{name}: a value here, and not there, or the reverse"
+        variable = "PET_" + action.dest.upper()
+        if (type(action).__name__ in ("env", "check_env")) != bool(
+                re.search(rf"\.Ev {variable} ", manual)):
+            yield f"{variable}: of one of the two alone"
+        default = action.default
+        if default not in (None, "", [], False) and \
+                shown_default(m[0]) != str(default):
+            yield f"{name}: {default} there, {shown_default(m[0])} here"
+
+
 def check_list():
     text = re.sub(r"\s+", " ", (TOP / "docs/torchrun.md").read_text())
     for name, _, words in DIFFERENCES:
@@ -363,9 +392,13 @@ def main():
         if not only:
             ok("the listed differences are met, and in the manual",
                check_list())
-        ok("each option of torchrun is known", check_help(
-            (output(str(TORCHRUN), "--help"),
-             output(str(AGENT), "torchrun", "--help"))))
+        ours = output(str(AGENT), "torchrun", "--help")
+        manual = output(str(AGENT), "--help=man")
+        ok("each option of torchrun is known",
+           check_help((output(str(TORCHRUN), "--help"), ours)))
+        ok("with its value, variable and default", check_parser(ours, manual))
+        ok("a changed default is found", [] if list(check_parser(
+            ours.replace("[1:1]", "[1]"), manual)) else ["it was not"])
     finally:
         kill_left(folder)
         if os.environ.get("KEEP"):
