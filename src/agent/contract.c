@@ -12,20 +12,35 @@
 
 #define NAMES_MAX (CONTRACT_SLOTS / 4 * 3) /* A fuller table is slow. */
 
-/* Whether no entry has the name of `s`, whose first `len` bytes are the name
- * and '='. The next entry will be `s` then. Names beyond NAMES_MAX are not
- * noted: doubles among these stay, and getenv() finds the first. */
-static bool note_name(struct env *v, const char *s, size_t len)
+/* The slot of the entry that has the name of `s`, whose first `len` bytes are
+ * the name and '='; a free one where there is none. */
+static uint32_t find_slot(const struct env *v, const char *s, size_t len)
 {
     uint64_t h = 14695981039346656037u; /* FNV-1a */
     uint32_t at;
 
     for (size_t i = 0; i < len; i++)
         h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    for (at = (uint32_t)(h >> 32) % CONTRACT_SLOTS; v->slots[at];
-         at = (at + 1) % CONTRACT_SLOTS)
-        if (strncmp(v->envp[v->slots[at] - 1], s, len) == 0)
-            return false;
+    at = (uint32_t)(h >> 32) % CONTRACT_SLOTS;
+    while (v->slots[at] && strncmp(v->envp[v->slots[at] - 1], s, len) != 0)
+        at = (at + 1) % CONTRACT_SLOTS;
+    return at;
+}
+
+bool env_has(const struct env *v, const char *name)
+{
+    return v->slots[find_slot(v, name, strlen(name))] > 0;
+}
+
+/* Whether no entry has its name. The next entry will be `s` then. Names beyond
+ * NAMES_MAX are not noted: doubles among these stay, and getenv() finds the
+ * first. */
+static bool note_name(struct env *v, const char *s, size_t len)
+{
+    uint32_t at = find_slot(v, s, len);
+
+    if (v->slots[at])
+        return false;
     if (v->n_names < NAMES_MAX) {
         v->slots[at] = (uint32_t)v->n + 1;
         v->n_names++;

@@ -30,7 +30,12 @@ enum contract_dialect { /* --contract; one bit each. */
 };
 
 /* What a process is to the contract. */
-enum contract_kind { CONTRACT_WORKER, CONTRACT_PRE_START };
+enum contract_kind {
+    CONTRACT_WORKER,
+    CONTRACT_PRE_START,
+    CONTRACT_SERVER,    /* mxnet's: it has no rank. */
+    CONTRACT_SCHEDULER,
+};
 
 struct contract_dataset {
     const char *name; /* Manifest's name. */
@@ -41,6 +46,9 @@ struct contract_in {
     const char *const *base_env; /* agent's own environ at start, borrowed. */
     enum contract_kind kind;
     unsigned dialects; /* Bits of enum contract_dialect. */
+    uint32_t index;    /* Of a server, in the job. */
+    uint32_t n_servers;    /* In the job. */
+    bool has_platform_role; /* The base has DMLC_ROLE, and knows better. */
     uint32_t node_rank, nnodes;
     uint32_t nproc, local_rank;       /* Of this pod. */
     uint32_t rank_base, world_size;   /* Sum of nproc below; of all pods. */

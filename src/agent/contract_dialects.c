@@ -6,9 +6,9 @@
 #include <string.h>
 
 /* X(dialect, name, value, kinds): `kinds` has a letter for each enum
- * contract_kind that gets it, w and p. The same name in the base's environment
- * is not handed on to others: it would tell of another process, such as this
- * pod's rank. */
+ * contract_kind that gets it: worker, pre-start, server, scheduler. The same
+ * name in the base's environment is not handed on to others: it would tell of
+ * another process, such as this pod's rank. */
 #define NAMES(X)                                                               \
     X(TORCH, "RANK", RANK, "w")                                                \
     X(TORCH, "LOCAL_RANK", LOCAL_RANK, "w")                                    \
@@ -31,14 +31,15 @@
     X(JAX, "JAX_NUM_PROCESSES", WORLD, "w")                                    \
     X(JAX, "JAX_PROCESS_ID", RANK, "w")                                        \
     X(TENSORFLOW, "TF_CONFIG", TF_CONFIG, "w")                                 \
-    X(MXNET, "DMLC_ROLE", DMLC_ROLE, "w")                                      \
-    X(MXNET, "DMLC_NUM_WORKER", WORLD, "w")                                    \
-    X(MXNET, "DMLC_NUM_SERVER", NONE_OF, "w")                                  \
-    X(MXNET, "DMLC_PS_ROOT_URI", ADDR, "w")                                    \
-    X(MXNET, "DMLC_PS_ROOT_PORT", PORT, "w")                                   \
+    X(MXNET, "DMLC_ROLE", DMLC_ROLE, "wsc")                                    \
+    X(MXNET, "DMLC_NUM_WORKER", WORLD, "wsc")                                  \
+    X(MXNET, "DMLC_NUM_SERVER", SERVERS, "wsc")                                \
+    X(MXNET, "DMLC_PS_ROOT_URI", ADDR, "wsc")                                  \
+    X(MXNET, "DMLC_PS_ROOT_PORT", PORT, "wsc")                                 \
     X(MXNET, "DMLC_WORKER_ID", RANK, "w")                                      \
-    X(MXNET, "DMLC_TASK_ID", RANK, "w")                                        \
-    X(MXNET, "DMLC_NUM_ATTEMPT", ROUND, "w")                                   \
+    X(MXNET, "DMLC_SERVER_ID", INDEX, "s")                                     \
+    X(MXNET, "DMLC_TASK_ID", TASK, "ws")                                       \
+    X(MXNET, "DMLC_NUM_ATTEMPT", ROUND, "wsc")                                 \
     /* ps-lite listens there, in each process alike. */                        \
     X(MXNET, "PORT", NOTHING, "")                                              \
     X(MPI, "OMPI_COMM_WORLD_RANK", RANK, "w")                                  \
@@ -64,7 +65,7 @@
 enum value {
     RANK, LOCAL_RANK, WORLD, LOCAL_WORLD, NODE, NODES, ROLE, ADDR, PORT,
     ADDR_PORT, ROUND, MAX_RESTARTS, JOB_ID, FALSE, ERROR_FILE, TF_CONFIG,
-    DMLC_ROLE, NONE_OF, HOST, GPU, DEVICE, SIGNALS, NOTHING,
+    DMLC_ROLE, SERVERS, INDEX, TASK, HOST, GPU, DEVICE, SIGNALS, NOTHING,
 };
 
 #define CONTRACT_DEVICE_MAX 128
@@ -82,6 +83,11 @@ static const struct row {
 };
 #define N_ROWS (sizeof rows / sizeof rows[0])
 _Static_assert(N_ROWS <= CONTRACT_DROPS_MAX, "each may be dropped");
+
+static const char letters[] = {[CONTRACT_WORKER] = 'w',
+                               [CONTRACT_PRE_START] = 'p',
+                               [CONTRACT_SERVER] = 's',
+                               [CONTRACT_SCHEDULER] = 'c'};
 
 static void add_device(struct env *v, const struct contract_in *in,
                        const char *name)
@@ -129,8 +135,19 @@ static void add_row(struct env *v, const struct contract_in *in,
             env_add(v, "%s=", name);
         break;
     case TF_CONFIG: contract_add_tf_config(v, in); break;
-    case DMLC_ROLE: env_add(v, "%s=worker", name); break;
-    case NONE_OF: env_add(v, "%s=0", name); break;
+    case DMLC_ROLE:
+        env_add(v, "%s=%s", name,
+                in->kind == CONTRACT_SERVER      ? "server"
+                : in->kind == CONTRACT_SCHEDULER ? "scheduler"
+                                                 : "worker");
+        break;
+    case SERVERS: env_add(v, "%s=%u", name, in->n_servers); break;
+    case INDEX: env_add(v, "%s=%u", name, in->index); break;
+    case TASK: /* Workers first, as dmlc's launchers count. */
+        env_add(v, "%s=%u", name,
+                in->kind == CONTRACT_SERVER ? in->world_size + in->index
+                                            : rank);
+        break;
     case HOST: env_add(v, "%s=%s", name, in->host); break;
     case GPU:
         if (in->gpu >= 0)
@@ -145,20 +162,48 @@ static void add_row(struct env *v, const struct contract_in *in,
     }
 }
 
+/* The platform has named the pods' roles. What it says stays, but for the
+ * workers, which it cannot count where agent starts several in a pod. */
+static bool stands_back(const struct contract_in *in, const struct row *row)
+{
+    bool counts = row->value == WORLD || row->value == RANK ||
+                  row->value == TASK;
+
+    return row->dialect == CONTRACT_MXNET && in->has_platform_role &&
+           row->value != NOTHING && (in->nnodes == 1 || !counts);
+}
+
 void contract_add_dialects(struct env *v, const struct contract_in *in)
 {
-    static const char letters[] = {[CONTRACT_WORKER] = 'w',
-                                   [CONTRACT_PRE_START] = 'p'};
-
     for (unsigned i = 0; i < N_ROWS; i++) {
         const struct row *row = &rows[i];
         bool chosen = row->dialect & (in->dialects | CONTRACT_OWN);
 
+        if (stands_back(in, row))
+            continue;
         if (chosen && strchr(row->kinds, letters[in->kind]))
             add_row(v, in, row);
         else if (chosen || (row->dialect == CONTRACT_TORCH &&
                             row->value <= NODES)) /* Of the pod. */
             v->drops[v->n_drops++] = row->name;
+    }
+}
+
+/* Where ps-lite listens; by itself it takes the first interface, and fails
+ * where there is none but loopback. */
+static void add_dmlc_place(struct env *v, const struct contract_in *in)
+{
+    if (in->has_platform_role)
+        for (unsigned i = 0; i < N_ROWS; i++)
+            if (stands_back(in, &rows[i]) &&
+                strchr(rows[i].kinds, letters[in->kind]))
+                add_row(v, in, &rows[i]);
+    if (in->nnodes > 1) {
+        env_add(v, "DMLC_USE_KUBERNETES=1"); /* The scheduler: any address. */
+        if (in->gloo_ifname && !env_has(v, "DMLC_NODE_HOST="))
+            env_add(v, "DMLC_INTERFACE=%s", in->gloo_ifname);
+    } else if (!in->has_platform_role && !env_has(v, "DMLC_INTERFACE=")) {
+        env_add(v, "DMLC_NODE_HOST=127.0.0.1");
     }
 }
 
@@ -168,6 +213,8 @@ void contract_add_unset(struct env *v, const struct contract_in *in)
     if (in->dialects & CONTRACT_JAX && in->kind == CONTRACT_WORKER &&
         in->gpu >= 0)
         env_add(v, "JAX_LOCAL_DEVICE_IDS=%d", in->gpu);
+    if (in->dialects & CONTRACT_MXNET && in->kind != CONTRACT_PRE_START)
+        add_dmlc_place(v, in);
 }
 
 void contract_room_dialects(const struct contract_in *in, size_t *bytes,
@@ -181,5 +228,6 @@ void contract_room_dialects(const struct contract_in *in, size_t *bytes,
     *bytes += in->dialects & CONTRACT_TENSORFLOW ? CONTRACT_STRING_MAX : 0;
     *bytes += in->virtual_local_rank ? CONTRACT_DEVICE_MAX : 0;
     *bytes += in->signals ? strlen(in->signals) : 0;
-    *entries += N_ROWS + 1;
+    *bytes += 3 * 64; /* contract_add_unset() */
+    *entries += N_ROWS + 3;
 }

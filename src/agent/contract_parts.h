@@ -32,6 +32,9 @@ void env_add(struct env *v, const char *fmt, ...)
  * too many: it did not fit. */
 void env_take(struct env *v, size_t n);
 
+/* Whether there is an entry of that name, given with its '='. */
+bool env_has(const struct env *v, const char *name);
+
 /* The variables of the dialects that were chosen, and which ones of the base
  * would be wrong in this process. */
 void contract_add_dialects(struct env *v, const struct contract_in *in);

@@ -233,7 +233,7 @@ static int loop_open(struct loop *l, struct err *e)
     l->folder.job = scratch_job(l->plan->o->job_id, l->plan->zero,
                                  l->plan->o->nnodes, l->folder.id);
     /* What goes to files or is hidden is relayed. */
-    if (l->plan->nproc == 1 && !l->plan->o->log_dir &&
+    if (l->plan->n_procs == 1 && !l->plan->o->log_dir &&
         l->plan->o->torchrun.local_ranks.n == 0)
         tty_open(&l->tty);
     if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0)

@@ -37,7 +37,7 @@ static void act_pre_start(void *ctx, uint32_t round)
                            .group_rank = l->pod.cfg.node_rank};
 
     l->round_ticks = proc_now_ticks();
-    loop_spawn_one(l, &at, l->plan->nproc);
+    loop_spawn_one(l, &at, l->plan->n_procs);
 }
 
 static void act_sweep_worker(void *ctx, uint32_t worker, int signo)
@@ -72,7 +72,7 @@ static void sweep_worker(struct loop *l, uint32_t worker)
 
     (void)snprintf(cookie, sizeof cookie, "%s.%04u.", l->plan->own_cookie,
                    worker);
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->plan->n_procs; i++)
         if (l->workers[i].pid > 0)
             groups[q.n_groups++] = l->workers[i].pid;
     left = proc_signal_left(&q, w->sweep_signo, &l->stuck_pid);

@@ -8,7 +8,52 @@
 
 bool loop_is_pre_start(const struct loop *l, uint32_t i)
 {
-    return i == l->plan->nproc;
+    return i == l->plan->n_procs;
+}
+
+/* Workers, servers, the scheduler, --pre-start. */
+static enum contract_kind kind_of(const struct plan *p, uint32_t i)
+{
+    return i < p->nproc                  ? CONTRACT_WORKER
+           : i < p->nproc + p->n_servers ? CONTRACT_SERVER
+           : i < p->n_procs              ? CONTRACT_SCHEDULER
+                                         : CONTRACT_PRE_START;
+}
+
+/* The platform's number, where it gives one. */
+static uint32_t server_index(const struct loop *l,
+                             const struct pod_round *round, uint32_t i)
+{
+    const char *id = l->plan->has_platform_role ? getenv("DMLC_SERVER_ID")
+                                                : NULL;
+
+    if (id)
+        return (uint32_t)strtoul(id, NULL, 10);
+    return round->group_rank * l->plan->n_servers + (i - l->plan->nproc);
+}
+
+/* A server has a number in place of a rank; so have its lines. */
+static void describe_server(const struct loop *l, struct contract_in *in,
+                            const struct pod_round *round, uint32_t i)
+{
+    in->role = in->kind == CONTRACT_SERVER ? "server" : "scheduler";
+    in->index = in->kind == CONTRACT_SERVER ? server_index(l, round, i) : 0;
+    in->rank_base = in->index;
+    in->local_rank = 0;
+    in->gpu = -1;
+}
+
+void loop_name_process(const struct loop *l, uint32_t i, struct pod_exit *x)
+{
+    static const enum proc_role roles[] = {
+        [CONTRACT_WORKER] = PROC_WORKER,
+        [CONTRACT_PRE_START] = PROC_WORKER,
+        [CONTRACT_SERVER] = PROC_SERVER,
+        [CONTRACT_SCHEDULER] = PROC_SCHEDULER};
+    enum contract_kind kind = kind_of(l->plan, i);
+
+    x->role = roles[kind];
+    x->index = kind == CONTRACT_SERVER ? server_index(l, &l->pod.at, i) : 0;
 }
 
 void loop_describe(struct loop *l, struct contract_in *in,
@@ -19,7 +64,7 @@ void loop_describe(struct loop *l, struct contract_in *in,
 
     memset(in, 0, sizeof *in);
     in->base_env = (const char *const *)p->envp;
-    in->kind = loop_is_pre_start(l, i) ? CONTRACT_PRE_START : CONTRACT_WORKER;
+    in->kind = kind_of(p, i);
     in->dialects = o->contracts;
     in->node_rank = round->group_rank;
     in->nnodes = round->group_size ? round->group_size : o->nnodes;
@@ -49,6 +94,12 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->host = p->host;
     in->master_ip = loop_master_ip(l);
     in->cluster = round->hosts;
+    in->n_servers = p->n_servers * in->nnodes;
+    in->has_platform_role = p->has_platform_role;
+    if (!o->role_given && (o->servers > 0 || p->has_platform_role))
+        in->role = "worker"; /* Its lines are told from those of others. */
+    if (in->kind == CONTRACT_SERVER || in->kind == CONTRACT_SCHEDULER)
+        describe_server(l, in, round, i);
 }
 
 static struct contract_command command_of(const struct loop *l)
@@ -78,8 +129,11 @@ int loop_write_contract(struct loop *l, const struct contract_in *in,
                         struct child_spec *spec, struct err *e)
 {
     struct contract_command command = command_of(l);
-    int r = contract_env(in, l->env_bytes, l->env_cap, l->envp, l->envp_max,
-                         e);
+    int r;
+
+    if (in->kind != CONTRACT_WORKER)
+        command.local_rank = NULL;
+    r = contract_env(in, l->env_bytes, l->env_cap, l->envp, l->envp_max, e);
 
     spec->envp = (char *const *)l->envp;
     if (r != 0 || in->kind == CONTRACT_PRE_START)

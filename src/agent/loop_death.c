@@ -82,7 +82,7 @@ void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
     struct worker *w = &l->workers[i];
     char holder[96] = "", full[FACTS_TEXT_MAX] = "", why[FACTS_TEXT_MAX] = "";
     struct verdict_facts facts = {.exec_errno = exec_errno,
-                                  .command = i == l->plan->nproc
+                                  .command = i == l->plan->n_procs
                                                  ? "sh"
                                                  : l->plan->o->args[0],
                                   .exec_text = why,

@@ -66,16 +66,18 @@ static void begin_file(struct stream *s, const struct contract_in *in,
                        uint32_t rank)
 {
     const struct torchrun_options *t = &s->loop->plan->o->torchrun;
-    char who[24] = "pre-start", name[LOG_FILES_NAME_MAX];
+    char who[48] = "pre-start", name[LOG_FILES_NAME_MAX];
 
     if (s->loop->files && t->filters[s->is_err] && in->local_rank == 0)
         begin_filter(s, in);
     if (!s->loop->files || !s->has_file)
         return;
-    if (rank != UINT32_MAX && t->is_on)
+    if (in->kind == CONTRACT_WORKER && t->is_on)
         (void)snprintf(who, sizeof who, "%" PRIu32, in->local_rank);
-    else if (rank != UINT32_MAX)
+    else if (in->kind == CONTRACT_WORKER)
         (void)snprintf(who, sizeof who, "rank_%" PRIu32, rank);
+    else if (in->kind != CONTRACT_PRE_START)
+        (void)snprintf(who, sizeof who, "%s_%" PRIu32, in->role, in->index);
     (void)snprintf(name, sizeof name, "attempt_%" PRIu32 "/%s/%s.log",
                    in->round, who, s->is_err ? "stderr" : "stdout");
     (void)log_files_open(s->loop->files, s->file, name);
@@ -120,9 +122,9 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     char prefix[RELAY_PREFIX_MAX] = "";
     uint32_t rank = in->rank_base + in->local_rank;
     bool is_err = s->is_err;
-    bool is_rank = in->local_rank < s->loop->plan->nproc; /* No --pre-start. */
+    bool is_rank = in->kind == CONTRACT_WORKER;
     bool has_prefix = strcmp(o->log_prefix, "none") != 0;
-    char ranks[64] = "\"rank\":null,\"local_rank\":null";
+    char ranks[80] = "\"rank\":null,\"local_rank\":null";
 
     s->stats.lines += s->relay.n_lines; /* Of the attempt before. */
     s->is_hidden = is_rank && !options_has_rank(&o->log_ranks, rank);
@@ -132,13 +134,17 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     if (is_rank)
         (void)snprintf(ranks, sizeof ranks, "\"rank\":%" PRIu32
                        ",\"local_rank\":%" PRIu32, rank, in->local_rank);
+    else if (in->kind != CONTRACT_PRE_START)
+        (void)snprintf(ranks, sizeof ranks, "\"rank\":null,"
+                       "\"local_rank\":null,\"role\":\"%s%" PRIu32 "\"",
+                       in->role, in->index);
     if (o->log_format == LOG_FORMAT_JSON)
         (void)snprintf(s->base, sizeof s->base,
                        "\"node\":%" PRIu32 ",%s,\"stream\":\"%s\","
                        "\"attempt\":%" PRIu32 ",\"line\":\"",
                        in->node_rank, ranks, is_err ? "stderr" : "stdout",
                        in->round);
-    else if (has_prefix && !is_rank)
+    else if (has_prefix && in->kind == CONTRACT_PRE_START)
         (void)text_copy(prefix, sizeof prefix, "[pre-start] ");
     else if (has_prefix)
         (void)contract_expand(in, o->log_prefix, prefix, sizeof prefix);
@@ -148,7 +154,7 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
                        31 + rank % 6, prefix);
     else if (o->log_format == LOG_FORMAT_TEXT)
         (void)text_copy(s->base, sizeof s->base, prefix);
-    begin_file(s, in, is_rank ? rank : UINT32_MAX);
+    begin_file(s, in, rank);
     relay_init(&s->relay, buf, "");
     relay_set_head(&s->relay, s->base, false);
     tail_init(s->tail);

@@ -74,7 +74,7 @@ static bool say_dropped(struct loop *l)
     if (l->n_dropped == l->dropped_said)
         return false;
     l->dropped_said = l->n_dropped;
-    for (unsigned i = 0; i < l->plan->nproc; i++) {
+    for (unsigned i = 0; i < l->plan->n_procs; i++) {
         const struct worker *w = &l->workers[i];
 
         lines += w->out.stats.dropped_lines + w->err.stats.dropped_lines;
@@ -84,9 +84,10 @@ static bool say_dropped(struct loop *l)
         return false;
     text_init(&t, ranks, sizeof ranks);
     text_add_ranges(&t, l->plan->nproc, has_drops, l->workers, 40);
-    log_warning("%" PRIu64 " lines (%" PRIu64 " bytes) of local rank %s were "
+    log_warning("%" PRIu64 " lines (%" PRIu64 " bytes) of %s%s were "
                 "dropped%s: agent's output is not read fast enough", lines,
-                bytes, ranks, l->is_ending ? "" : " so far");
+                bytes, t.len ? "local rank " : "servers", ranks,
+                l->is_ending ? "" : " so far");
     return true;
 }
 

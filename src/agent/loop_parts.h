@@ -102,7 +102,7 @@ struct loop {
     struct peers *peers;
     struct peer_mesh *mesh; /* NULL: not needed so far. */
 
-    struct worker *workers; /* plan->nproc; then --pre-start, if any: */
+    struct worker *workers; /* plan->n_procs; then --pre-start, if any: */
     uint32_t n_slots;       /* so many in all. */
     uint32_t n_worker_sweeps;
     struct pod_held *held;  /* --restart-scope worker, else NULL. */
@@ -168,6 +168,8 @@ const char *loop_master_ip(struct loop *l);
 
 /* loop_contract.c */
 bool loop_is_pre_start(const struct loop *l, uint32_t i);
+/* Its role, and a server's number. */
+void loop_name_process(const struct loop *l, uint32_t i, struct pod_exit *x);
 void loop_describe(struct loop *l, struct contract_in *in,
                    const struct pod_round *round, uint32_t i);
 /* Room for all rounds; negative where there is no memory. */
@@ -184,7 +186,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status);
 void loop_report_unborn(struct loop *l);
 void loop_sweep(struct loop *l);
 void loop_kill(struct loop *l, uint32_t worker, int signo);
-/* Worker `i` alone; plan->nproc: --pre-start. */
+/* Worker `i` alone; plan->n_procs: --pre-start. */
 void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i);
 
 /* loop_guard.c */

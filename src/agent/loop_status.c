@@ -13,7 +13,7 @@
 static bool make_room(struct loop *l)
 {
     struct asks *all = l->asks;
-    size_t n = l->plan->nproc;
+    size_t n = l->plan->nproc + 1; /* Never none. */
 
     if (!all->workers)
         all->workers = calloc(n, sizeof *all->workers);

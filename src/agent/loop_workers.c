@@ -21,7 +21,7 @@ int loop_workers_new(struct loop *l, struct err *e)
 {
     static const struct pod_round none;
     struct contract_in in;
-    size_t n = l->plan->nproc;
+    size_t n = l->plan->n_procs;
 
     if (l->plan->o->pre_start)
         n++;
@@ -118,10 +118,12 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         loop_make_error_dir(l, i, round->round);
     list_hosts(l, round);
     l->round_ticks = proc_now_ticks();
+    for (uint32_t i = l->plan->n_procs; i-- > l->plan->nproc;)
+        start_worker(l, round, i); /* The scheduler first. */
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
     oom_kills = facts_oom_kills(); /* While they load. */
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->plan->n_procs; i++)
         l->workers[i].oom_kills = oom_kills;
     loop_guard_them(l);
 }
@@ -130,7 +132,7 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
 {
     stream_close(&l->workers[i].out); /* Of the one before. */
     stream_close(&l->workers[i].err);
-    if (!loop_is_pre_start(l, i))
+    if (i < l->plan->nproc)
         loop_make_error_dir(l, i, round->round);
     l->workers[i].oom_kills = facts_oom_kills();
     loop_shm_begin(l);
@@ -149,6 +151,7 @@ static void report_death(struct loop *l, uint32_t i, int code, int signo,
                          .signo = signo,
                          .ran_ms = loop_now() - w->start_ms};
 
+    loop_name_process(l, i, &x);
     if (code != 0)
         loop_explain_death(l, i, exec_errno, &f);
     if (w->unborn)
@@ -199,7 +202,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
 
 void loop_kill(struct loop *l, uint32_t worker, int signo)
 {
-    pid_t pid = l->workers[l->pod.prepares ? l->plan->nproc : worker].pid;
+    pid_t pid = l->workers[l->pod.prepares ? l->plan->n_procs : worker].pid;
 
     if (pid <= 0)
         return;

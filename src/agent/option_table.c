@@ -87,7 +87,8 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "role", word, "rank",
          "ROLE_NAME, and {role} in the log prefix."),
-     .at = AT(role), .min = 1, .max = OPT_ROLE_MAX, .arg = "NAME",
+     .at = AT(role), .given_at = AT(role_given), .min = 1,
+     .max = OPT_ROLE_MAX, .arg = "NAME",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "token-file", path, NULL,
              "Shared secret of the job: pods prove that they have it."),
@@ -109,6 +110,14 @@ static const struct opt_row rows[] = {
              "DMLC_ROLE and others. \"mpi\": OMPI_COMM_WORLD_*, the names "
              "alone. \"horovod\": HOROVOD_RANK and others. All of them use "
              "node rank 0's address and MASTER_PORT.",
+     .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "servers", number, "0", "mxnet: servers in each pod."),
+     .at = AT(servers), .max = 1000,
+     .more = "With --contract mxnet. They run the same command with DMLC_ROLE "
+             "server, and on node rank 0 the scheduler beside them. All "
+             "workers with 0 is success; servers that do not end by "
+             "themselves then get TERM. Where the platform sets DMLC_ROLE a "
+             "pod has one process, of that role.",
      .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
          "Append --local-rank=N."),
@@ -338,7 +347,6 @@ static const struct opt_row rows[] = {
 
     LATER("hang-timeout"), LATER("hang-signal"),
     LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
-    LATER("servers"),
     LATER("nccl-ifname"), LATER_FLAG("dry-run"),
 };
 

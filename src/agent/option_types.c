@@ -141,6 +141,12 @@ static int number_read(const struct opt_value *v, struct options *o,
     return 0;
 }
 
+static void note_given(const struct opt_value *v, struct options *o)
+{
+    if (v->row->given_at)
+        *(bool *)((char *)o + v->row->given_at) = true;
+}
+
 static int port_read(const struct opt_value *v, struct options *o,
                      struct err *e)
 {
@@ -153,8 +159,7 @@ static int port_read(const struct opt_value *v, struct options *o,
     if (!opt_read_uint(v->text, strlen(v->text), 1, 65535, &n))
         return opt_fault(v, e, "a port is a number from 1 to 65535");
     *FIELD(o, v->row, unsigned) = (unsigned)n;
-    if (v->row->given_at)
-        *(bool *)((char *)o + v->row->given_at) = true;
+    note_given(v, o);
     return 0;
 }
 
@@ -186,6 +191,7 @@ static int word_read(const struct opt_value *v, struct options *o,
     if (strlen(v->text) < v->row->min)
         return opt_fault(v, e, "it must not be empty");
     *FIELD(o, v->row, const char *) = v->text;
+    note_given(v, o);
     return 0;
 }
 

@@ -2,6 +2,7 @@
  * left open, then the defaults, then the checks that take two values. */
 #include "agent/options.h"
 
+#include "agent/contract.h"
 #include "agent/options_parts.h"
 
 #include <string.h>
@@ -164,7 +165,7 @@ static int read_defaults(struct reader *r, const struct opt_table *t)
         if (e != 0)
             return e;
     }
-    r->o->master_port_given = r->o->mesh_given = false;
+    r->o->master_port_given = r->o->mesh_given = r->o->role_given = false;
     r->o->preflight_given = false;
     return 0;
 }
@@ -186,6 +187,9 @@ static int check_run(struct reader *r)
                        o->http_port == o->master_port    ? "--master-port"
                        : o->http_port == o->barrier_port ? "--barrier-port"
                                                          : "--mesh-port");
+    if (o->servers > 0 && !(o->contracts & CONTRACT_MXNET))
+        return err_set(r->e, ERR_USAGE, "--servers %u: servers are of "
+                       "--contract mxnet", o->servers);
     if (o->n_args == 0 && o->command == CMD_RUN)
         return err_set(r->e, ERR_USAGE,
                        is_torchrun(r)

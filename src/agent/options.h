@@ -153,6 +153,8 @@ struct options {
     unsigned contracts; /* Bits of enum contract_dialect. */
     const char *pass_local_rank; /* "--local-rank=" or so; NULL: off. */
     bool expand; /* Macros in the command. */
+    unsigned servers; /* mxnet's, in this pod. */
+    bool role_given;  /* --role. */
 
     const char *log_prefix; /* Template, or "none". */
     bool log_timestamps;

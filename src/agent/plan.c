@@ -56,10 +56,47 @@ int plan_count_workers(struct plan *p, struct err *e)
     return 0;
 }
 
-/* FNV-1a over the words, so that pods can tell that they run the same. */
-static uint64_t hash_words(char *const *words)
+/* mxnet: which processes run here besides workers. */
+static int count_servers(struct plan *p, struct err *e)
 {
-    uint64_t h = 0xcbf29ce484222325u;
+    const struct options *o = p->o;
+    const char *role = o->contracts & CONTRACT_MXNET
+                           ? variable(p->envp, "DMLC_ROLE")
+                           : NULL;
+
+    p->has_platform_role = role && role[0];
+    if (!p->has_platform_role) {
+        p->n_servers = o->servers;
+        p->n_schedulers = o->servers > 0 && p->node_rank == 0;
+    } else if (o->servers > 0) {
+        return err_set(e, ERR_USAGE, "--servers %u, and DMLC_ROLE=%.40s: the "
+                       "platform gives each pod its role already; leave "
+                       "--servers out", o->servers, role);
+    } else if (strcmp(role, "server") == 0) {
+        p->n_servers = 1;
+    } else if (strcmp(role, "scheduler") == 0) {
+        p->n_schedulers = 1;
+    } else if (strcmp(role, "worker") != 0) {
+        return err_set(e, ERR_USAGE, "DMLC_ROLE=%.40s: a role is scheduler, "
+                       "server or worker", role);
+    } else if (o->nnodes == 1 && p->nproc > 1) {
+        return err_set(e, ERR_USAGE, "--nproc %u, and DMLC_ROLE=worker: the "
+                       "platform counts one worker for this pod; use --nproc "
+                       "1, or name the pods of the job by --nnodes", p->nproc);
+    }
+    if (p->has_platform_role && p->n_servers + p->n_schedulers > 0)
+        p->nproc = 0;
+    p->n_procs = p->nproc + p->n_servers + p->n_schedulers;
+    if (p->n_procs > OPT_MAX_NPROC)
+        return err_set(e, ERR_USAGE, "%u processes in this pod: at most %d "
+                       "(--nproc, --servers)", p->n_procs, OPT_MAX_NPROC);
+    return 0;
+}
+
+/* FNV-1a over the words, so that pods can tell that they run the same. */
+static uint64_t hash_words(char *const *words, unsigned servers)
+{
+    uint64_t h = 0xcbf29ce484222325u + servers;
 
     for (; *words; words++)
         for (const char *s = *words;; s++) {
@@ -102,7 +139,7 @@ static char *const *copy_pointers(char *const *envp)
 static void count_files(struct plan *p)
 {
     const struct options *o = p->o;
-    uint64_t own = OWN_FILES + (uint64_t)p->nproc * FILES_PER_WORKER, room;
+    uint64_t own = OWN_FILES + (uint64_t)p->n_procs * FILES_PER_WORKER, room;
 
     own += HTTP_LOCAL_CONNS + (o->http_port ? HTTP_CONNS : 0);
     if (p->node_rank == 0 && o->nnodes > 1) {
@@ -138,12 +175,8 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     r = torchrun_check_devices(o, ret->nproc, ret->visible, e);
     if (r != 0)
         return r;
-    cpus = machine_cpus();
-    ret->omp_threads = cpus > ret->nproc ? cpus / ret->nproc : 1;
-    if (o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
-        ret->omp_threads = ret->nproc > 1;
     ret->incarnation = machine_random();
-    ret->command_hash = hash_words(o->args);
+    ret->command_hash = hash_words(o->args, o->servers);
     make_cookie(ret);
     ret->brand = brand_make(machine_random());
     machine_host(ret->host, sizeof ret->host);
@@ -159,6 +192,15 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
                       &coordinates, e);
         ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;
     }
+    if (r == 0)
+        r = count_servers(ret, e);
+    if (r != 0)
+        return r;
+    cpus = machine_cpus();
+    ret->omp_threads = ret->nproc > 0 && cpus > ret->nproc ? cpus / ret->nproc
+                                                           : 1;
+    if (o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
+        ret->omp_threads = ret->nproc > 1;
     count_files(ret);
     if (o->offline) {
         ret->dead_port = port_hold_dead();
@@ -180,6 +222,7 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->any_rank = o->any_node_rank && p->node_rank != 0;
     ret->nnodes = o->nnodes;
     ret->nproc = p->nproc;
+    ret->n_servers = p->n_procs - p->nproc;
     ret->max_restarts = o->max_restarts;
     ret->incarnation = p->incarnation;
     ret->command_hash = p->command_hash;

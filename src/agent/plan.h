@@ -14,6 +14,9 @@ struct plan {
     const struct options *o;     /* Borrowed. */
     char *const *envp;           /* agent's environ at start, borrowed. */
     unsigned nproc, omp_threads; /* 0: OMP_NUM_THREADS is left alone. */
+    /* mxnet's, here: processes behind the workers, servers first. */
+    unsigned n_servers, n_schedulers, n_procs;
+    bool has_platform_role;      /* DMLC_ROLE says what this pod is. */
     const char *visible;         /* CUDA_VISIBLE_DEVICES, or NULL. */
     bool has_gpus;               /* Workers are counted by GPUs. */
     uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */

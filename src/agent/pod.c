@@ -82,7 +82,7 @@ void pod_init(struct pod *p, const struct pod_config *cfg,
     p->heard_ms = now_ms;
     p->say_ms = now_ms + BARRIER_SUMMARY_MS;
     p->retry_step_ms = POD_RETRY_MIN_MS;
-    supervisor_init(&p->sup, &sup, cfg->nproc, cfg->grace_ms);
+    supervisor_init(&p->sup, &sup, cfg->nproc + cfg->n_servers, cfg->grace_ms);
 }
 
 void pod_gone(struct pod *p)
@@ -131,6 +131,21 @@ void pod_nothing_runs(struct pod *p, uint64_t now_ms)
     pod_get_ready(p, now_ms);
 }
 
+/* All workers have ended with 0. Where the whole job has, too, the servers
+ * mostly end by themselves. */
+static void stop_servers(struct pod *p, uint64_t now_ms)
+{
+    if (p->sup.state == SUP_IDLE) {
+        pod_nothing_runs(p, now_ms);
+        return;
+    }
+    pod_move(p, POD_STOPPING);
+    if (p->ended && p->exit_code == 0)
+        supervisor_dismiss(&p->sup, now_ms);
+    else
+        supervisor_stop(&p->sup, now_ms);
+}
+
 void pod_stop_workers(struct pod *p, uint64_t now_ms)
 {
     p->asks = false;
@@ -148,8 +163,10 @@ void pod_stop_workers(struct pod *p, uint64_t now_ms)
         p->out.stage_kill(p->out.ctx);
         pod_nothing_runs(p, now_ms);
         break;
-    case POD_WAITING:
     case POD_FINISHED:
+        stop_servers(p, now_ms);
+        break;
+    case POD_WAITING:
     case POD_FAILING:
         pod_nothing_runs(p, now_ms);
         break;
@@ -179,7 +196,8 @@ void pod_end(struct pod *p, uint64_t now_ms, int code,
 
 void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
-    (void)now_ms;
+    enum sup_news news;
+
     p->n_restarts = m->n_restarts;
     p->world_size = m->world_size;
     p->round = m->round;
@@ -200,8 +218,10 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     pod_mesh_close(p);
     pod_move(p, POD_RUNNING);
     p->prepared = false;
-    supervisor_start(&p->sup, p->cfg.nproc);
+    news = supervisor_start(&p->sup, p->cfg.nproc + p->cfg.n_servers,
+                            p->cfg.n_servers);
     p->out.spawn(p->out.ctx, &p->at);
+    pod_take_news(p, now_ms, news);
 }
 
 void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text)

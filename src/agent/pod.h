@@ -50,6 +50,7 @@ struct pod_config {
     uint32_t node_rank; /* WIRE_ANY_RANK: as pod 0 says in WELCOME. */
     bool any_rank;      /* It was not asked for. */
     uint32_t nnodes, nproc, max_restarts;
+    uint32_t n_servers; /* Behind the workers; as of supervisor.h. */
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
     uint64_t stop_with; /* Bits of further signals that stop the job: workers
@@ -86,6 +87,8 @@ struct pod_held {
 
 struct pod_exit { /* How a worker ended. */
     uint32_t worker, pid;
+    enum proc_role role;
+    uint32_t index; /* Of a server, in the job. */
     int code; /* 0..255, or 128 + signo. */
     int signo;
     uint64_t ran_ms;

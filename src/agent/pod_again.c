@@ -22,7 +22,7 @@ static void prepare(struct pod *p)
     p->prepares = true;
     p->prepare_ms = 0;
     pod_say(p, LOG_DEBUG, "--pre-start runs, for round %u", p->round);
-    supervisor_start(&p->sup, 1);
+    (void)supervisor_start(&p->sup, 1, 0);
     p->out.pre_start(p->out.ctx, p->round);
 }
 
@@ -102,7 +102,9 @@ static void ask_next(struct pod *p, uint64_t now_ms)
 
 bool pod_hold(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 {
-    struct pod_held *h = p->held ? &p->held[x->worker] : NULL;
+    struct pod_held *h = p->held && x->worker < p->cfg.nproc
+                             ? &p->held[x->worker]
+                             : NULL; /* A server is of all workers. */
 
     if (!h || p->state != POD_RUNNING || !p->sup.alive[x->worker] ||
         (x->code == 0 && !p->cfg.restart_always))
@@ -236,7 +238,7 @@ void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         try_again(p, now_ms, p->asks_worker);
     } else {
         let_go(p, p->asks_worker);
-        supervisor_drop(&p->sup, now_ms);
+        pod_take_news(p, now_ms, supervisor_drop(&p->sup, now_ms));
     }
     ask_next(p, now_ms);
 }

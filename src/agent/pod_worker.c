@@ -28,6 +28,10 @@ void pod_take_news(struct pod *p, uint64_t now_ms, enum sup_news news)
     case SUP_STOPPED:
         pod_nothing_runs(p, now_ms);
         break;
+    case SUP_SERVES:
+        pod_move(p, POD_FINISHED);
+        pod_report(p, now_ms);
+        break;
     case SUP_DONE:
         p->prepared = p->prepares;
         if (p->prepares && p->state == POD_PREPARING) {
@@ -64,8 +68,9 @@ void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
     f->code = x->code;
     f->signo = x->signo;
     f->node_rank = p->cfg.node_rank;
-    f->rank = p->at.rank_base + x->worker;
-    f->local_rank = x->worker;
+    f->role = x->role;
+    f->rank = x->role == PROC_WORKER ? p->at.rank_base + x->worker : x->index;
+    f->local_rank = x->role == PROC_WORKER ? x->worker : 0;
     f->pid = x->pid;
     f->round = p->round;
     f->ran_ms = x->ran_ms;
@@ -77,7 +82,8 @@ void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
 
 void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 {
-    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING;
+    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING ||
+                               p->sup.state == SUP_SERVING;
     struct failure f;
 
     if (p->prepares) {

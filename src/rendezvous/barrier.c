@@ -120,7 +120,7 @@ static void failed(struct barrier *b, uint64_t now_ms, uint32_t rank,
             bar_again(b, now_ms, rank, m);
             return;
         }
-        if (p->state == PEER_RUNNING)
+        if (p->state == PEER_RUNNING || p->state == PEER_DONE)
             bar_move(b, p, PEER_STOPPING);
         bar_suspect(b, now_ms, &f);
     }

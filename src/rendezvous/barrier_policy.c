@@ -9,14 +9,16 @@
 void bar_note_failure(struct barrier *b, const struct failure *f)
 {
     bool early = f && f->kind == FAILURE_WORKER && f->ran_ms < BARRIER_SAME_MS;
+    /* Servers are numbered by themselves. */
+    uint32_t who = f ? f->rank ^ (uint32_t)f->role << 30 : 0;
 
     if (!early) {
         b->same.n = 0;
-    } else if (b->same.n > 0 && b->same.rank == f->rank &&
+    } else if (b->same.n > 0 && b->same.rank == who &&
                b->same.code == f->code) {
         b->same.n++;
     } else {
-        b->same.rank = f->rank;
+        b->same.rank = who;
         b->same.code = f->code;
         b->same.n = 1;
     }
@@ -44,8 +46,10 @@ bool bar_is_permanent(const struct barrier *b, const struct failure *cause,
         text_add(&t, "--pre-start failed %u times in a row with %d within 10 "
                  "s (--same-failure-limit)", same, code);
     else if (b->cfg.same_limit > 0 && same >= b->cfg.same_limit)
-        text_add(&t, "rank %u failed %u times in a row with %d within 10 s of "
-                 "its start (--same-failure-limit)", cause->rank, same, code);
+        text_add(&t, "%s %u failed %u times in a row with %d within 10 s of "
+                 "its start (--same-failure-limit)",
+                 cause->role == PROC_WORKER ? "rank" : "server", cause->rank,
+                 same, code);
     return t.len > 0;
 }
 

@@ -102,7 +102,8 @@ static void walk_string(struct walk *w, char *s, size_t cap)
 static void walk_failure(struct walk *w, struct failure *f)
 {
     uint8_t kind = (uint8_t)f->kind, code = (uint8_t)f->code,
-            signo = (uint8_t)f->signo, from_file = f->from_file;
+            signo = (uint8_t)f->signo,
+            flags = (uint8_t)(f->from_file | (unsigned)f->role << 1);
 
     walk_u8(w, &kind);
     walk_u8(w, &code);
@@ -123,10 +124,13 @@ static void walk_failure(struct walk *w, struct failure *f)
     walk_string(w, f->host, sizeof f->host);
     walk_string(w, f->text, sizeof f->text);
     walk_string(w, f->tail, sizeof f->tail);
-    walk_u8(w, &from_file);
-    if (!w->why && from_file > 1)
-        w->why = "no such kind of last lines";
-    f->from_file = from_file == 1;
+    walk_u8(w, &flags);
+    if (!w->why && flags >> 1 > PROC_SCHEDULER)
+        w->why = "no such role of a process";
+    if (!w->writes && !w->why) {
+        f->from_file = flags & 1;
+        f->role = (enum proc_role)(flags >> 1);
+    }
 }
 
 static void walk_hello(struct walk *w, struct wire_msg *m)
@@ -135,7 +139,7 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->node_rank);
     walk_u32(w, &m->nnodes);
     walk_u32(w, &m->nproc);
-    if (!w->out && !w->why && (m->nproc == 0 || m->nproc > WIRE_NPROC_MAX))
+    if (!w->out && !w->why && m->nproc > WIRE_NPROC_MAX)
         w->why = "nproc is out of bounds";
     walk_u32(w, &m->n_restarts);
     walk_u32(w, &m->running);

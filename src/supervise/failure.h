@@ -19,8 +19,13 @@ enum failure_kind {
     FAILURE_PREPARE, /* --pre-start ended with another status than 0. */
 };
 
+/* What a process is in the job. Servers and the scheduler are of mxnet; they
+ * have numbers of their own in place of ranks. */
+enum proc_role { PROC_WORKER, PROC_SERVER, PROC_SCHEDULER };
+
 struct failure {
     enum failure_kind kind;
+    enum proc_role role; /* WORKER. */
     int code;            /* Exit status that it stands for, 1..255. */
     int signo;           /* WORKER, PREPARE: signal that killed it, or 0.
                             STOPPED: the signal that the pod got. */

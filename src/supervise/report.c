@@ -34,9 +34,13 @@ static void add_process(struct jsonw *j, const struct failure *f)
 {
     char name[16];
 
-    if (f->kind == FAILURE_WORKER) {
+    if (f->kind == FAILURE_WORKER && f->role == PROC_WORKER) {
         jsonw_int(j, "rank", f->rank);
         jsonw_int(j, "local_rank", f->local_rank);
+    } else if (f->kind == FAILURE_WORKER) {
+        jsonw_string(j, "role", f->role == PROC_SERVER ? "server"
+                                                       : "scheduler");
+        jsonw_int(j, "index", f->rank);
     }
     if (f->pid)
         jsonw_int(j, "pid", f->pid);

@@ -14,16 +14,26 @@ void supervisor_init(struct supervisor *s, const struct sup_out *out,
     s->poll_ms = UINT64_MAX;
 }
 
-void supervisor_start(struct supervisor *s, uint32_t n_workers)
+enum sup_news supervisor_start(struct supervisor *s, uint32_t n_workers,
+                               uint32_t n_servers)
 {
-    s->state = SUP_RUNNING;
+    s->state = n_servers < n_workers ? SUP_RUNNING : SUP_SERVING;
     s->n_workers = s->n_alive = n_workers;
+    s->n_servers = n_servers;
+    s->n_working = n_workers - n_servers;
+    s->term_ms = 0;
     s->n_held = 0;
     for (uint32_t i = 0; i < s->n_workers; i++)
         s->alive[i] = true;
     s->killed = s->sweeping = s->swept_term = false;
     s->poll_ms = UINT64_MAX;
     s->poll_step_ms = SUP_POLL_MS;
+    return s->state == SUP_SERVING ? SUP_SERVES : SUP_QUIET;
+}
+
+static bool is_server(const struct supervisor *s, uint32_t worker)
+{
+    return worker >= s->n_workers - s->n_servers;
 }
 
 static bool is_ending(const struct supervisor *s)
@@ -66,12 +76,27 @@ static void begin_end(struct supervisor *s, uint64_t now_ms,
 {
     s->state = state;
     s->n_held = 0;
+    s->term_ms = 0;
     s->kill_ms = now_ms + s->grace_ms;
     signal_all(s, SIGTERM);
     if (s->n_alive == 0)
         look(s);
     else
         sweep(s, SIGTERM);
+}
+
+/* RUNNING, SERVING: whether that is over. */
+static enum sup_news look_for_end(struct supervisor *s, uint64_t now_ms)
+{
+    bool first = s->state == SUP_RUNNING;
+
+    if (s->n_working + s->n_held > 0)
+        return SUP_QUIET;
+    if (s->n_alive == 0)
+        begin_end(s, now_ms, SUP_CLEANING);
+    else
+        s->state = SUP_SERVING;
+    return first && s->n_alive > 0 ? SUP_SERVES : SUP_QUIET;
 }
 
 enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
@@ -83,11 +108,13 @@ enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
         return SUP_QUIET;
     s->alive[worker] = false;
     s->n_alive--;
-    if (s->state == SUP_RUNNING && !ok) {
+    if (!is_server(s, worker))
+        s->n_working--;
+    if (!is_ending(s) && !ok) {
         begin_end(s, now_ms, SUP_STOPPING);
         news = SUP_FAILED;
-    } else if (s->state == SUP_RUNNING && s->n_alive + s->n_held == 0) {
-        begin_end(s, now_ms, SUP_CLEANING);
+    } else if (!is_ending(s)) {
+        news = look_for_end(s, now_ms);
     } else if (is_ending(s) && s->n_alive == 0) {
         look(s);
     }
@@ -98,6 +125,7 @@ void supervisor_hold(struct supervisor *s, uint32_t worker)
 {
     s->alive[worker] = false;
     s->n_alive--;
+    s->n_working--;
     s->n_held++;
 }
 
@@ -105,25 +133,40 @@ void supervisor_again(struct supervisor *s, uint32_t worker)
 {
     s->alive[worker] = true;
     s->n_alive++;
+    s->n_working++;
     s->n_held--;
 }
 
-void supervisor_drop(struct supervisor *s, uint64_t now_ms)
+enum sup_news supervisor_drop(struct supervisor *s, uint64_t now_ms)
 {
     s->n_held--;
-    if (s->state == SUP_RUNNING && s->n_alive + s->n_held == 0)
-        begin_end(s, now_ms, SUP_CLEANING);
+    return s->state == SUP_RUNNING ? look_for_end(s, now_ms) : SUP_QUIET;
 }
 
 void supervisor_stop(struct supervisor *s, uint64_t now_ms)
 {
-    if (s->state == SUP_RUNNING)
+    if (s->state == SUP_RUNNING || s->state == SUP_SERVING)
         begin_end(s, now_ms, SUP_STOPPING);
 }
 
 void supervisor_soon(struct supervisor *s)
 {
     s->soon = true;
+}
+
+void supervisor_dismiss(struct supervisor *s, uint64_t now_ms)
+{
+    uint64_t wait = s->grace_ms / 2;
+
+    if (s->state != SUP_SERVING)
+        return;
+    if (wait > SUP_DISMISS_MS)
+        wait = SUP_DISMISS_MS;
+    s->state = SUP_CLEANING;
+    s->kill_ms = now_ms + s->grace_ms;
+    s->term_ms = now_ms + wait;
+    if (s->term_ms == 0)
+        s->term_ms = 1;
 }
 
 void supervisor_hurry(struct supervisor *s, uint64_t now_ms)
@@ -169,8 +212,15 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
 {
     if (!is_ending(s))
         return SUP_QUIET;
+    if (s->term_ms && now_ms >= s->term_ms && s->n_alive > 0 &&
+        now_ms < s->kill_ms) {
+        s->term_ms = 0;
+        signal_all(s, SIGTERM);
+        sweep(s, SIGTERM);
+    }
     if (now_ms >= s->kill_ms && !s->killed) {
         s->killed = true;
+        s->term_ms = 0;
         s->kill_ms = now_ms; /* This agent may have been frozen. */
         s->poll_step_ms = SUP_POLL_MS;
         signal_all(s, SIGKILL);
@@ -195,5 +245,7 @@ uint64_t supervisor_deadline(const struct supervisor *s)
     if (!is_ending(s))
         return UINT64_MAX;
     limit = s->killed ? stuck_ms(s) : s->kill_ms;
+    if (s->term_ms && s->n_alive > 0 && s->term_ms < limit)
+        limit = s->term_ms;
     return limit < at ? limit : at;
 }

@@ -7,6 +7,10 @@
  *
  *  IDLE --start--> RUNNING --a worker fails, or stop--> STOPPING --gone--> IDLE
  *                     +-----all workers ended with 0--> CLEANING --gone--> IDLE
+ *
+ * A gang may have servers behind its workers, as mxnet's. When all workers
+ * have ended with 0 these may be needed elsewhere yet: SERVING, until they end
+ * by themselves, or are dismissed, which is CLEANING.
  */
 #ifndef SUPERVISE_SUPERVISOR_H
 #define SUPERVISE_SUPERVISOR_H
@@ -21,8 +25,15 @@
 /* The same in a stop from outside: with the default grace there must be time
  * for the verdict before the pod is killed, 30 s after its TERM. */
 #define SUP_STUCK_SOON_MS 3000
+#define SUP_DISMISS_MS 2000  /* A dismissed server ends by itself; then TERM. */
 
-enum sup_state { SUP_IDLE, SUP_RUNNING, SUP_STOPPING, SUP_CLEANING };
+enum sup_state {
+    SUP_IDLE,
+    SUP_RUNNING,
+    SUP_SERVING,
+    SUP_STOPPING,
+    SUP_CLEANING,
+};
 
 enum sup_news {
     SUP_QUIET,
@@ -30,6 +41,7 @@ enum sup_news {
     SUP_STOPPED, /* After a failure or a stop: all gone. */
     SUP_DONE,    /* All ended with 0, and all gone. */
     SUP_STUCK,   /* Something outlives SIGKILL. */
+    SUP_SERVES,  /* All workers ended with 0; servers run. */
 };
 
 struct sup_out {
@@ -44,7 +56,8 @@ struct supervisor {
     struct sup_out out;
     uint64_t grace_ms;
     enum sup_state state;
-    uint32_t n_workers, n_alive;
+    uint32_t n_workers, n_alive; /* With the servers. */
+    uint32_t n_servers, n_working; /* The last ones; of the others, alive. */
     uint32_t n_held;    /* Dead, to be started again. */
     bool alive[SUP_MAX_WORKERS];
     bool killed;        /* SIGKILL was sent. */
@@ -53,6 +66,7 @@ struct supervisor {
     bool sweeping;      /* A sweep was asked for, no answer yet. */
     bool swept_term;    /* What was left got TERM after the last death. */
     uint64_t kill_ms;   /* STOPPING, CLEANING: when TERM becomes KILL. */
+    uint64_t term_ms;   /* Dismissed servers get TERM then; 0: they have it. */
     uint64_t poll_ms;   /* When to look again; UINT64_MAX: not waiting. */
     uint64_t poll_step_ms;
 };
@@ -60,20 +74,24 @@ struct supervisor {
 void supervisor_init(struct supervisor *s, const struct sup_out *out,
                      uint32_t n_workers, uint64_t grace_ms);
 
-/* The caller starts so many workers, at most as many as before; a start that
- * fails is a death. */
-void supervisor_start(struct supervisor *s, uint32_t n_workers);
+/* The caller starts so many workers, at most as many as before, the last
+ * `n_servers` of which are servers; a start that fails is a death. SUP_SERVES
+ * where there are servers alone. */
+enum sup_news supervisor_start(struct supervisor *s, uint32_t n_workers,
+                               uint32_t n_servers);
 enum sup_news supervisor_exited(struct supervisor *s, uint64_t now_ms,
                                 uint32_t worker, bool ok);
 /* RUNNING: it died and is to be started again, alone; it was; or it is not
  * to be after all. */
 void supervisor_hold(struct supervisor *s, uint32_t worker);
 void supervisor_again(struct supervisor *s, uint32_t worker);
-void supervisor_drop(struct supervisor *s, uint64_t now_ms);
-/* TERM to all, KILL after the grace. Ignored unless RUNNING. */
+enum sup_news supervisor_drop(struct supervisor *s, uint64_t now_ms);
+/* TERM to all, KILL after the grace. Ignored unless RUNNING or SERVING. */
 void supervisor_stop(struct supervisor *s, uint64_t now_ms);
 /* A stop from outside: do not wait long for what outlives SIGKILL. */
 void supervisor_soon(struct supervisor *s);
+/* SERVING: nobody needs the servers any more. */
+void supervisor_dismiss(struct supervisor *s, uint64_t now_ms);
 /* End the grace now. */
 void supervisor_hurry(struct supervisor *s, uint64_t now_ms);
 /* Answer to a sweep: what is still alive, and whether output is pending. */

@@ -85,10 +85,24 @@ static void add_end(struct text *t, const struct failure *f)
     text_add(t, " in round %u", f->round);
 }
 
+/* "rank 3", "server 0", "the scheduler" */
+static const char *process(char buf[32], const struct failure *f)
+{
+    if (f->role == PROC_SCHEDULER)
+        return "the scheduler";
+    (void)snprintf(buf, 32, "%s %u",
+                   f->role == PROC_SERVER ? "server" : "rank", f->rank);
+    return buf;
+}
+
 static void add_worker(struct text *t, const struct failure *f)
 {
-    text_add(t, "rank %u (local rank %u, node rank %u", f->rank, f->local_rank,
-             f->node_rank);
+    char buf[32];
+
+    text_add(t, "%s (", process(buf, f));
+    if (f->role == PROC_WORKER)
+        text_add(t, "local rank %u, ", f->local_rank);
+    text_add(t, "node rank %u", f->node_rank);
     if (f->host[0])
         text_add(t, ", host %s", f->host);
     if (f->pid)
@@ -263,17 +277,17 @@ static size_t indented_len(const char *s)
 static void add_tail(struct text *t, const struct failure *f)
 {
     const char *tail = f->tail;
-    char head[64];
+    char head[96], buf[32];
     size_t head_len, need = indented_len(tail), room = t->cap - 1 - t->len;
 
     if (f->from_file)
-        (void)snprintf(head, sizeof head, "\nrank %u's error file says:",
-                       f->rank);
+        (void)snprintf(head, sizeof head, "\n%s's error file says:",
+                       process(buf, f));
     else if (f->kind == FAILURE_PREPARE)
         (void)snprintf(head, sizeof head, "\nlast lines of its stderr:");
     else
-        (void)snprintf(head, sizeof head, "\nlast lines of rank %u's stderr:",
-                       f->rank);
+        (void)snprintf(head, sizeof head, "\nlast lines of %s's stderr:",
+                       process(buf, f));
     head_len = strlen(head);
     if (tail[0] == '\0' || head_len + 8 > room)
         return;

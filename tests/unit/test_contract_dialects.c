@@ -26,12 +26,13 @@ static const struct want wants[] = {
     {CONTRACT_HOROVOD, "HOROVOD_HOSTNAME", "w1"},
     {CONTRACT_MXNET, "DMLC_ROLE", "worker"},
     {CONTRACT_MXNET, "DMLC_NUM_WORKER", "12"},
-    {CONTRACT_MXNET, "DMLC_NUM_SERVER", "0"},
+    {CONTRACT_MXNET, "DMLC_NUM_SERVER", "4"},
     {CONTRACT_MXNET, "DMLC_PS_ROOT_URI", "w0"},
     {CONTRACT_MXNET, "DMLC_PS_ROOT_PORT", "29501"},
     {CONTRACT_MXNET, "DMLC_WORKER_ID", "10"},
     {CONTRACT_MXNET, "DMLC_TASK_ID", "10"},
     {CONTRACT_MXNET, "DMLC_NUM_ATTEMPT", "3"},
+    {CONTRACT_MXNET, "DMLC_USE_KUBERNETES", "1"},
     {CONTRACT_TENSORFLOW, "TF_CONFIG",
      "{\"cluster\": {\"worker\": [\"w0:29501\", \"w0:29502\", \"w0:29503\", "
      "\"w0:29504\", \"w0:29505\", \"w0:29506\", \"w0:29507\", \"w0:29508\", "
@@ -46,6 +47,7 @@ static struct contract_in job_in(unsigned dialects, const char *const *base)
 
     in.dialects = dialects;
     in.host = "w1";
+    in.n_servers = 4;
     in.cluster = "w0*8,10.0.0.1*4";
     return in;
 }
@@ -148,6 +150,96 @@ static void test_a_pre_start_has_no_rank(void **state)
     env_free(&v);
 }
 
+static void test_servers(void **state)
+{
+    static const char *const names[] = {
+        "DMLC_ROLE", "DMLC_NUM_WORKER", "DMLC_NUM_SERVER", "DMLC_PS_ROOT_URI",
+        "DMLC_PS_ROOT_PORT", "DMLC_SERVER_ID", "DMLC_WORKER_ID",
+        "DMLC_TASK_ID", "DMLC_NUM_ATTEMPT", "RANK", "LOCAL_RANK", "AGENT_GPU"};
+    static const struct {
+        enum contract_kind kind;
+        const char *want[sizeof names / sizeof names[0]];
+    } cases[] = {
+        {CONTRACT_SERVER, {"server", "12", "4", "w0", "29501", "3", NULL,
+                           "15", "3"}},
+        {CONTRACT_SCHEDULER, {"scheduler", "12", "4", "w0", "29501", NULL,
+                              NULL, NULL, "3"}},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        static const char *const base[] = {"RANK=0", "DMLC_WORKER_ID=9", NULL};
+        struct contract_in in = job_in(CONTRACT_MXNET | CONTRACT_TORCH, base);
+        struct env v;
+
+        in.kind = cases[i].kind;
+        in.index = in.rank_base = 3;
+        in.local_rank = 0;
+        v = build(&in);
+        for (unsigned k = 0; k < sizeof names / sizeof names[0]; k++)
+            assert_var(&v, names[k], cases[i].want[k]);
+        env_free(&v);
+    }
+}
+
+/* The platform has said which role each pod has; the workers are counted
+ * where agent knows them. */
+static void test_platform_roles(void **state)
+{
+    static const char *const base[] = {
+        "DMLC_ROLE=worker", "DMLC_NUM_WORKER=2", "DMLC_NUM_SERVER=3",
+        "DMLC_PS_ROOT_URI=s0", "DMLC_WORKER_ID=1", "PORT=80", NULL};
+    struct contract_in in = job_in(CONTRACT_MXNET, base);
+    struct env v;
+
+    (void)state;
+    in.has_platform_role = true;
+    for (in.nnodes = 1; in.nnodes <= 2; in.nnodes++) {
+        v = build(&in);
+        assert_var(&v, "DMLC_ROLE", "worker");
+        assert_var(&v, "DMLC_NUM_WORKER", in.nnodes == 1 ? "2" : "12");
+        assert_var(&v, "DMLC_WORKER_ID", in.nnodes == 1 ? "1" : "10");
+        assert_var(&v, "DMLC_NUM_SERVER", "3");
+        assert_var(&v, "DMLC_PS_ROOT_URI", "s0");
+        assert_var(&v, "DMLC_PS_ROOT_PORT", "29501"); /* It has none. */
+        assert_var(&v, "PORT", NULL);
+        env_free(&v);
+    }
+}
+
+static void test_where_dmlc_listens(void **state)
+{
+    static const char *const by_name[] = {"DMLC_INTERFACE=eth1", NULL};
+    static const char *const by_host[] = {"DMLC_NODE_HOST=10.0.0.9",
+                                          "DMLC_USE_KUBERNETES=0", NULL};
+    static const struct {
+        const char *const *base;
+        uint32_t nnodes;
+        const char *host, *interface, *kubernetes;
+    } cases[] = {
+        {no_env, 1, "127.0.0.1", NULL, NULL},
+        {by_name, 1, NULL, "eth1", NULL},
+        {by_host, 1, "10.0.0.9", NULL, "0"},
+        {no_env, 2, NULL, "eth0", "1"},
+        {by_name, 2, NULL, "eth1", "1"},
+        {by_host, 2, "10.0.0.9", NULL, "0"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct contract_in in = job_in(CONTRACT_MXNET, cases[i].base);
+        struct env v;
+
+        in.nnodes = cases[i].nnodes;
+        in.gloo_ifname = in.nnodes > 1 ? "eth0" : NULL;
+        v = build(&in);
+        assert_var(&v, "DMLC_NODE_HOST", cases[i].host);
+        assert_var(&v, "DMLC_INTERFACE", cases[i].interface);
+        assert_var(&v, "DMLC_USE_KUBERNETES", cases[i].kubernetes);
+        env_free(&v);
+    }
+}
+
 static void test_jax_on_gpus(void **state)
 {
     static const char *const base[] = {"JAX_LOCAL_DEVICE_IDS=5", NULL};
@@ -234,6 +326,9 @@ int main(void)
         cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_the_base),
         cmocka_unit_test(test_a_pre_start_has_no_rank),
+        cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_platform_roles),
+        cmocka_unit_test(test_where_dmlc_listens),
         cmocka_unit_test(test_jax_on_gpus),
         cmocka_unit_test(test_ipv6),
         cmocka_unit_test(test_lists_for_tensorflow),

@@ -39,7 +39,7 @@ static void begin(uint32_t n)
     struct sup_out out = {.kill = on_kill, .sweep = on_sweep};
 
     supervisor_init(&s, &out, n, 1000);
-    supervisor_start(&s, s.n_workers);
+    (void)supervisor_start(&s, s.n_workers, 0);
     story[0] = '\0';
 }
 
@@ -223,7 +223,7 @@ static void test_again(void **state)
 {
     (void)state;
     test_stuck(state);
-    supervisor_start(&s, s.n_workers);
+    (void)supervisor_start(&s, s.n_workers, 0);
     story[0] = '\0';
     assert_int_equal(supervisor_deadline(&s), UINT64_MAX);
     assert_int_equal(supervisor_swept(&s, 20000, 3, true), SUP_QUIET);

@@ -161,10 +161,26 @@ static void test_bounds(void **state)
     uint8_t a[WIRE_FRAME_MAX];
 
     (void)state;
-    m.nproc = 0;
-    assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
+    m.nproc = 0; /* Servers alone. */
+    assert_true(decode(a, wire_encode(&m, a), &back) > 0);
     m.nproc = WIRE_NPROC_MAX + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
+    for (uint8_t flags = 0; flags < 8; flags++) {
+        size_t n;
+
+        m = full(WIRE_STOP);
+        m.text[0] = '\0'; /* The failure ends before its two bytes. */
+        n = wire_encode(&m, a);
+        a[n - 3] = flags;
+        if (decode(a, n, &back) < 0) {
+            assert_true(flags >= 6);
+            continue;
+        }
+        assert_int_equal(back.failure.from_file, flags & 1);
+        assert_int_equal(back.failure.role, flags / 2);
+        assert_int_equal(wire_encode(&back, a), n);
+        assert_int_equal(a[n - 3], flags);
+    }
     m = full(WIRE_PROGRESS);
     m.percent = WIRE_PREPARING + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
