@@ -18,7 +18,7 @@
 struct out {
     int fd, wake_fd;
     bool has_thread;
-    bool has_nowait; /* A pipe, and a kernel that writes without waiting. */
+    bool has_nowait; /* The kernel may write to it without waiting. */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -190,7 +190,9 @@ int out_new(struct out **ret, int fd, int wake_fd, struct err *e)
         return err_set(e, ERR_AGENT, "no memory for an output queue");
     o->fd = fd;
     o->wake_fd = wake_fd;
-    o->has_nowait = fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode);
+    /* What cannot be written so says EOPNOTSUPP the first time. A plain file is
+     * not tried: there "now" may still be a disk's time. */
+    o->has_nowait = fstat(fd, &st) == 0 && !S_ISREG(st.st_mode);
     (void)pthread_mutex_init(&o->lock, NULL);
     (void)pthread_cond_init(&o->work, NULL);
     *ret = o;

@@ -82,7 +82,7 @@ static void begin_end(struct supervisor *s, uint64_t now_ms,
     if (s->n_alive == 0)
         look(s);
     else
-        sweep(s, SIGTERM);
+        s->poll_ms = now_ms + SUP_LOOK_MS;
 }
 
 /* RUNNING, SERVING: whether that is over. */
@@ -204,7 +204,8 @@ enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
 
 void supervisor_nudge(struct supervisor *s, uint64_t now_ms)
 {
-    if (is_ending(s) && !s->sweeping && s->poll_ms != UINT64_MAX)
+    if (is_ending(s) && !s->sweeping && s->poll_ms != UINT64_MAX &&
+        (s->n_alive == 0 || s->killed))
         s->poll_ms = now_ms;
 }
 
@@ -233,7 +234,7 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
         return SUP_STUCK;
     }
     if (now_ms >= s->poll_ms)
-        sweep(s, s->killed ? SIGKILL : 0);
+        sweep(s, s->killed ? SIGKILL : s->n_alive > 0 ? SIGTERM : 0);
     return SUP_QUIET;
 }
 

@@ -19,6 +19,10 @@
 #include <stdint.h>
 
 #define SUP_MAX_WORKERS 1024
+/* From TERM to the workers until TERM to what they left outside of their
+ * groups: finding that takes longer than an obedient worker takes to end, and
+ * once all have ended there is mostly nothing to look for. */
+#define SUP_LOOK_MS 5
 #define SUP_POLL_MS 20       /* First look at what is left; doubles. */
 #define SUP_POLL_MAX_MS 320
 #define SUP_STUCK_MS 10000   /* KILL to "cannot be killed". */

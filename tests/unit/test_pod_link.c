@@ -75,10 +75,10 @@ static void test_cut_off_while_it_is_stopping(void **state)
     (void)state;
     member_runs();
     pod_signal(&p, 10, SIGTERM);
-    told("FAILED kill0:15 kill1:15 sweep:15 ");
+    told("FAILED kill0:15 kill1:15 ");
     pod_link_down(&p, 20, "reset");
     pod_timeout(&p, 20 + POD_RETRY_MIN_MS);
-    told("connect ");
+    told("sweep:15 connect ");
     pod_link_up(&p, 130);
     assert_int_equal(sent.kind, WIRE_HELLO);
     assert_int_equal(sent.running, 0);
@@ -133,7 +133,8 @@ static void test_term_after_the_end(void **state)
     member_runs();
     end.failure.kind = FAILURE_WORKER;
     hear(10, end);
-    told("kill0:15 kill1:15 sweep:15 ");
+    told("kill0:15 kill1:15 ");
+    pod_timeout(&p, 10 + SUP_LOOK_MS);
     pod_signal(&p, 20, SIGTERM);
     assert_int_equal(pod_deadline(&p), 20); /* No grace any more. */
     all_gone(30);
@@ -216,13 +217,13 @@ static void test_silent_pod_0(void **state)
     story[0] = '\0';
     pod_timeout(&p, end);
     /* Its end would say that nothing runs here any more. */
-    told("kill0:15 kill1:15 sweep:15 ");
+    told("kill0:15 kill1:15 ");
     assert_int_equal(p.state, POD_STOPPING);
     assert_true(pod_deadline(&p) > end);
     ends(end + 10, 0, 143);
     ends(end + 10, 1, 143);
     pod_swept(&p, end + 20, 0, false);
-    told("abort "); /* And no ARRIVED before. */
+    told("sweep:15 abort "); /* And no ARRIVED before. */
     pod_timeout(&p, end + 20 + POD_RETRY_MIN_MS);
     pod_link_up(&p, end + 200);
     told("connect HELLO ");
@@ -243,7 +244,7 @@ static void test_silent_for_a_while(void **state)
     ends(end + 10, 0, 143);
     ends(end + 10, 1, 143);
     pod_swept(&p, end + 20, 0, false);
-    told("ARRIVED ");
+    told("sweep:15 ARRIVED ");
     assert_int_equal(sent.round, 1);
 }
 
