@@ -33,6 +33,7 @@ static void describe(const struct loop *l, struct preflight_job *job)
                      p->o->nproc_kind != NPROC_NUMBER && p->has_gpus, p->envp,
                      job);
     job->coordinates = p->node_rank == 0;
+    job->in_run = true;
     job->max_files = p->files.raised ? p->files.before : 0;
     job->checks = p->o->preflight;
 }

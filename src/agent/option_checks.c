@@ -9,14 +9,13 @@ static int checks_read(const struct opt_value *v, struct options *o,
 {
     char shown[OPT_SHOWN_MAX], list[160];
     const char *bad;
-    unsigned bits, len;
+    struct preflight_list l;
+    unsigned len;
     struct text t;
 
-    if (preflight_read_list(v->text, &bits, &bad, &len)) {
-        if (bits & PREFLIGHT_BIT(ALLREDUCE))
-            return opt_fault(v, e, "allreduce: not in this version (agent "
-                             AGENT_VERSION ")");
-        o->preflight = bits;
+    if (preflight_read_list(v->text, &l, &bad, &len)) {
+        o->preflight = l.bits;
+        o->preflight_busbw = l.busbw;
         o->preflight_given = true;
         return 0;
     }
@@ -37,6 +36,9 @@ static void checks_print(const struct opt_row *row, const struct options *o,
         if (o->preflight >> i & 1) {
             text_add(t, "%s%s", comma,
                      preflight_row((enum preflight_check)i)->word);
+            if (i == PREFLIGHT_ALLREDUCE && o->preflight_busbw)
+                text_add(t, "=%u.%03u", o->preflight_busbw / 1000,
+                         o->preflight_busbw % 1000);
             comma = ",";
         }
     if (o->preflight == 0)

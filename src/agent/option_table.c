@@ -79,7 +79,8 @@ static const struct opt_row rows[] = {
          "Check this pod before the workers meet."),
      .more = "By default cheap look-ups that warn. A LIST is tried for real, "
              "and ends the job with 69, or 204 where another try may do. Also: "
-             "dns, storage, env; with agent-probe: gpu, rdma, nccl.",
+             "dns, storage, env; with agent-probe gpu, rdma, nccl; "
+             "allreduce[=GB/s].",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "job-id", word, "none",
              "Pods of different jobs never join; TORCHELASTIC_RUN_ID."),

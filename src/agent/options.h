@@ -133,6 +133,7 @@ struct options {
     const char *stage;
     bool reverify;
     unsigned preflight;   /* Bits of the checks of preflight/names.h. */
+    unsigned preflight_busbw; /* MB/s; 0: any. */
     bool preflight_given; /* Asked for: what is found may end the run. */
     uint64_t stage_lease_ms; /* Silence after which a maker is dead. */
     bool offline;              /* See offline.h. */

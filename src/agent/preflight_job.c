@@ -25,6 +25,12 @@ void preflight_job_of(const struct options *o, unsigned nproc,
     ret->coordinates = o->node_rank == 0 && !o->any_node_rank;
     ret->master_addr = o->master_addr;
     ret->barrier_port = o->barrier_port;
+    ret->node_rank = o->node_rank;
+    ret->any_rank = o->any_node_rank;
+    ret->job_id = o->job_id;
+    ret->token_file = o->token_file;
+    ret->barrier_timeout_ms = o->barrier_timeout_ms;
+    ret->busbw = o->preflight_busbw;
     ret->envp = envp;
     ret->root = "";
     for (unsigned i = 0; i < o->n_datasets; i++)

@@ -12,7 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void __attribute__((noreturn)) exec_it(char *const *argv, int out)
+static void __attribute__((noreturn))
+exec_it(char *const *argv, char *const *envp, int out)
 {
     sigset_t none;
 
@@ -20,7 +21,7 @@ static void __attribute__((noreturn)) exec_it(char *const *argv, int out)
     (void)dup2(out, 1);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    (void)execv(argv[0], argv);
+    (void)execve(argv[0], argv, envp ? envp : environ);
     _exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -43,7 +44,7 @@ static void read_out(int fd, char *buf, size_t cap)
     buf[len] = '\0';
 }
 
-int ask_run(char *const *argv, char *buf, size_t cap)
+int ask_run(char *const *argv, char *const *envp, char *buf, size_t cap)
 {
     int fds[2], status;
     pid_t pid;
@@ -52,7 +53,7 @@ int ask_run(char *const *argv, char *buf, size_t cap)
         return -errno;
     pid = fork();
     if (pid == 0)
-        exec_it(argv, fds[1]);
+        exec_it(argv, envp, fds[1]);
     (void)close(fds[1]);
     if (pid < 0) {
         (void)close(fds[0]);

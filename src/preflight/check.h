@@ -19,7 +19,8 @@ typedef void preflight_fn(const struct preflight_sink *s);
 
 /* The real forms; of some the cheap ones. */
 preflight_fn check_shm, check_memlock, check_limits, check_iface, check_dns,
-    check_storage, check_env, check_gpu, check_rdma, check_nccl;
+    check_storage, check_env, check_gpu, check_rdma, check_nccl,
+    check_allreduce;
 preflight_fn look_shm, look_memlock, look_limits, look_iface;
 
 #define FINDING_SET(field, ...)                                                \

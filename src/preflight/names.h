@@ -43,9 +43,14 @@ struct preflight_row {
 
 const struct preflight_row *preflight_row(enum preflight_check check);
 
-/* Bits of the checks in a list with commas, or of "off" (none). False where
- * there is another word; `*ret_bad` and `*ret_len` are that word. */
-bool preflight_read_list(const char *list, unsigned *ret, const char **ret_bad,
-                         unsigned *ret_len);
+struct preflight_list {
+    unsigned bits;  /* Of the checks. */
+    unsigned busbw; /* allreduce=GBS: at least so many MB/s; 0: any. */
+};
+
+/* A list with commas, or "off" (none). False where there is another word;
+ * `*ret_bad` and `*ret_len` are that word. */
+bool preflight_read_list(const char *list, struct preflight_list *ret,
+                         const char **ret_bad, unsigned *ret_len);
 
 #endif

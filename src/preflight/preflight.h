@@ -49,6 +49,12 @@ struct preflight_job { /* What the pod is for. Strings are borrowed. */
     bool coordinates;   /* It is, or may be, node rank 0. */
     const char *master_addr;
     unsigned barrier_port;
+    unsigned node_rank;
+    bool any_rank;
+    bool in_run; /* The barrier port is in use already. */
+    const char *job_id, *token_file; /* The latter NULL: none. */
+    uint64_t barrier_timeout_ms;
+    unsigned busbw; /* MB/s at least; 0: any. */
     uint64_t max_files; /* The workers' soft limit; 0: as it is here. */
     char *const *envp;
     struct preflight_dir dirs[PREFLIGHT_DIRS_MAX];

@@ -66,7 +66,7 @@ static json_t *ask(const struct preflight_sink *s)
     if (!buf || !ask_find(s, path, sizeof path))
         return NULL;
     finding_step(s, "running agent-probe --only %s", word);
-    code = ask_run(argv, buf, ASK_MAX);
+    code = ask_run(argv, NULL, buf, ASK_MAX);
     all = code == 0 ? json_loads(buf, JSON_REJECT_DUPLICATES, NULL) : NULL;
     part = json_object_get(all, word);
     if (!json_is_object(part)) {

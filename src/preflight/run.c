@@ -31,6 +31,7 @@ static const struct {
     [PREFLIGHT_GPU] = {check_gpu, NULL},
     [PREFLIGHT_RDMA] = {check_rdma, NULL},
     [PREFLIGHT_NCCL] = {check_nccl, NULL},
+    [PREFLIGHT_ALLREDUCE] = {check_allreduce, NULL},
 };
 
 struct one { /* A check that runs. */

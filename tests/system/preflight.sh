@@ -106,6 +106,53 @@ is "TERM ends it" "$?" 143
 ok "with the check" until_true 20 gone "$(cat "$T/probe.pid")"
 ok "and without a worker" test ! -e "$T/started"
 
+# An all-reduce over all pods, with workers that stand for agent-allreduce.
+cat >"$T/bin/agent-allreduce" <<'P'
+#!/bin/sh
+echo "$*" >"$SAW.$RANK"
+[ "$RANK" != 0 ] || echo '{"avg_busbw": 2.5, "ok": true}'
+exit "${CODE:-0}"
+P
+chmod +x "$T/bin/agent-allreduce"
+all() # ARGS: with agent-allreduce beside agent
+{
+    rm -f "$T"/saw.*
+    SAW=$T/saw timeout -k 5 60 "$T/bin/agent" preflight --json "$@" \
+        >"$T/out" 2>"$T/err"
+    rc=$?
+}
+AGENT_DATASET=$T/none.json AGENT_MAX_RESTARTS=7 AGENT_LOG_DIR=$T/no/where \
+    all --preflight allreduce=2 --nproc 3
+is "an all-reduce of all ranks, with a floor" "$rc $(get 'f[0]["what"]')" \
+    "0 an all-reduce over 3 ranks was right, with 2.500 GB/s of bus bandwidth through host memory"
+is "each rank was one" "$(cat "$T"/saw.* | sort | uniq -c | tr -s ' ')" \
+    " 3 --json -b 1M -e 64M -f 8"
+all --preflight allreduce=2.6
+is "below the floor: 20" "$rc $(get 'f[0]["what"]')" \
+    "20 an all-reduce over 1 ranks reaches 2.500 GB/s of bus bandwidth, and 2.600 are asked for"
+CODE=1 all --preflight allreduce
+is "a wrong result: 20" "$rc" 20
+has "is said" "$T/out" 'failed: a result is wrong \(1\)'
+CODE=78 all --preflight allreduce
+is "pods that disagree: 30" "$rc" 30
+port=$(free_port)
+for r in 0 1; do
+    SAW=$T/saw timeout -k 5 60 "$T/bin/agent" --nnodes 2 --node-rank $r \
+        --master-addr 127.0.0.1 --barrier-port "$port" --mesh off \
+        --preflight allreduce -- echo trains >"$T/out$r" 2>"$T/err$r" \
+        </dev/null &
+    pods[r]=$!
+done
+wait "${pods[0]}"
+is "two pods in run: the all-reduce, then the job" "$? $(cat "$T/out0")" \
+    "0 [rank0] trains"
+wait "${pods[1]}"
+is "on both" "$? $(cat "$T/out1")" "0 [rank1] trains"
+rm "$T/bin/agent-allreduce"
+PATH=/usr/bin:/bin all --preflight allreduce
+is "without agent-allreduce it cannot be: 30" "$rc" 30
+has "and says what is missing" "$T/out" 'agent-allreduce is not installed'
+
 if ! unshare -m true 2>/dev/null; then
     skip "mounts of its own" "unshare -m is not permitted"
     exit 0

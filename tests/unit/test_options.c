@@ -490,9 +490,8 @@ static void test_preflight(void **state)
     assert_int_equal(read_line("agent --preflight shm,foo true", NULL),
                      -ERR_USAGE);
     assert_non_null(strstr(e.text, "'foo' is no check"));
-    assert_int_equal(read_line("agent --preflight shm,allreduce true", NULL),
-                     -ERR_USAGE);
-    assert_non_null(strstr(e.text, "not in this version"));
+    good("agent --preflight shm,allreduce=0.5 true", NULL);
+    assert_int_equal(o.preflight_busbw, 500);
     assert_int_equal(read_line("agent preflight shm", NULL), -ERR_USAGE);
     assert_non_null(strstr(e.text, "too many words"));
 }

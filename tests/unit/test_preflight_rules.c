@@ -18,32 +18,41 @@ static void test_lists(void **state)
         const char *list;
         unsigned bits;
         const char *bad;
+        unsigned busbw;
     } cases[] = {
-        {"off", 0, NULL},
-        {"shm", PREFLIGHT_BIT(SHM), NULL},
-        {"env,shm", PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(ENV), NULL},
-        {"shm,shm", PREFLIGHT_BIT(SHM), NULL},
+        {"allreduce=12.5,shm", PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(ALLREDUCE),
+         NULL, 12500},
+        {"allreduce", PREFLIGHT_BIT(ALLREDUCE), NULL, 0},
+        {"allreduce=", 0, "allreduce=", 0},
+        {"shm,allreduce=x1", 0, "allreduce=x1", 0},
+        {"allreduce=1e3", 0, "allreduce=1e3", 0},
+        {"shm=3", 0, "shm=3", 0},
+        {"off", 0, NULL, 0},
+        {"shm", PREFLIGHT_BIT(SHM), NULL, 0},
+        {"env,shm", PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(ENV), NULL, 0},
+        {"shm,shm", PREFLIGHT_BIT(SHM), NULL, 0},
         {PREFLIGHT_DEFAULT, PREFLIGHT_BIT(SHM) | PREFLIGHT_BIT(MEMLOCK) |
                                 PREFLIGHT_BIT(LIMITS) | PREFLIGHT_BIT(IFACE),
-         NULL},
-        {"", 0, ""},
-        {"shm,", 0, ""},
-        {"shm,off", 0, "off"},
-        {"sh", 0, "sh"},
-        {"shm2,dns", 0, "shm2"},
-        {"dns,SHM", 0, "SHM"},
+         NULL, 0},
+        {"", 0, "", 0},
+        {"shm,", 0, "", 0},
+        {"shm,off", 0, "off", 0},
+        {"sh", 0, "sh", 0},
+        {"shm2,dns", 0, "shm2", 0},
+        {"dns,SHM", 0, "SHM", 0},
     };
 
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        unsigned bits = 0, len = 0;
+        struct preflight_list l = {0};
+        unsigned len = 0;
         const char *bad = NULL;
-        bool fine = preflight_read_list(cases[i].list, &bits, &bad, &len);
+        bool fine = preflight_read_list(cases[i].list, &l, &bad, &len);
 
         if (fine != (cases[i].bad == NULL))
             fail_msg("'%s'", cases[i].list);
         if (fine)
-            assert_int_equal(bits, cases[i].bits);
+            assert_true(l.bits == cases[i].bits && l.busbw == cases[i].busbw);
         else if (len != strlen(cases[i].bad) ||
                  memcmp(bad, cases[i].bad, len) != 0)
             fail_msg("'%s': bad is '%.*s'", cases[i].list, (int)len, bad);
