@@ -305,10 +305,12 @@ static int settle_grace(struct reader *r, char *const *envp)
     return 0;
 }
 
-/* argparse takes it for its own. */
+/* argparse takes the first "--" for its own, also right after the script. The
+ * word before the script is at least the program. */
 static void drop_dashes(struct options *o)
 {
-    if (o->n_args < 2 || strcmp(o->args[1], "--") != 0)
+    if (o->n_args < 2 || strcmp(o->args[1], "--") != 0 ||
+        strcmp(o->args[-1], "--") == 0)
         return;
     o->args[1] = o->args[0];
     o->args++;

@@ -125,7 +125,9 @@ static void test_defaults_are_torchruns(void **state)
 static void test_dashes(void **state)
 {
     (void)state;
-    good("torchrun -- x -- y -- z", NULL);
+    good("torchrun -- x -- y", NULL);
+    assert_int_equal(o.n_args, 3);
+    good("torchrun x -- y -- z", NULL);
     assert_int_equal(o.n_args, 4);
     assert_string_equal(o.args[0], "x");
     assert_string_equal(o.args[1], "y");
