@@ -58,7 +58,7 @@ agent_main := src/agent/main.c
 agent_only := src/dataset/archive_static.c
 agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
-    src/rendezvous/*.c src/supervise/*.c src/preflight/*.c))
+    src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))
 ddp_main   := src/ddp/allreduce.c
 ddp_src    := $(filter-out $(ddp_main),$(wildcard src/ddp/*.c))
 probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c))

@@ -81,8 +81,8 @@ int main(int argc, char **argv)
     int rc, level;
 
     rc = args_read(&a, argc, argv, &e);
-    if (rc == 0 && a.help != ARGS_RUN) {
-        args_write_help(stdout, a.help);
+    if (rc == 0 && a.view != CLI_RUN) {
+        args_write_help(stdout, a.view);
         return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
     }
     level = LOG_INFO + (a.verbose > 0) - (a.quiet > 1 ? 2 : 0);
