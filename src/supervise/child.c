@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <signal.h>
 #include <string.h>
@@ -31,6 +32,29 @@ static void close_the_rest_at_exec(void)
 }
 
 /* Only async-signal-safe calls from here to exec. */
+
+/* agent's own helper programs need not be in PATH. */
+static void exec_beside(const struct child_spec *spec)
+{
+    const char *name = spec->argv[0];
+    size_t len = strlen(name);
+    char path[PATH_MAX];
+    ssize_t n;
+    char *slash;
+
+    if (errno != ENOENT || strncmp(name, "agent-", 6) != 0 || len > NAME_MAX ||
+        strchr(name, '/'))
+        return;
+    n = readlink("/proc/self/exe", path, sizeof path - NAME_MAX - 1);
+    path[n > 0 ? n : 0] = '\0';
+    slash = strrchr(path, '/');
+    errno = ENOENT;
+    if (!slash)
+        return;
+    memcpy(slash + 1, name, len + 1);
+    (void)execve(path, spec->argv, spec->envp);
+}
+
 static void __attribute__((noreturn))
 run_child(const struct child_spec *spec, int out, int err, int report,
           pid_t parent)
@@ -66,6 +90,7 @@ run_child(const struct child_spec *spec, int out, int err, int report,
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)execvpe(spec->argv[0], spec->argv, spec->envp);
+    exec_beside(spec);
 fail:
     saved = errno;
     (void)!write(report, &saved, sizeof saved);
