@@ -59,12 +59,14 @@ agent_only := src/dataset/archive_static.c
 agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))
-ddp_main   := src/ddp/allreduce.c
-ddp_src    := $(filter-out $(ddp_main),$(wildcard src/ddp/*.c))
+ddp_src    := $(wildcard src/ddp/*.c)
 probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c))
 fetch_main := src/fetch/main.c
 fetch_src  := $(filter-out $(fetch_main),$(wildcard src/fetch/*.c))
 fetch_obj  := $(fetch_src:%.c=$(O)/obj/%.o)
+reduce_main := src/allreduce/main.c
+reduce_src := $(filter-out $(reduce_main),$(wildcard src/allreduce/*.c))
+reduce_obj := $(reduce_src:%.c=$(O)/obj/%.o)
 agent_obj  := $(agent_src:%.c=$(O)/obj/%.o)
 ddp_obj    := $(ddp_src:%.c=$(O)/obj/%.o)
 unit_bin   := $(patsubst tests/unit/%.c,$(O)/tests/%, \
@@ -75,7 +77,8 @@ sim_obj    := $(patsubst %.c,$(O)/obj/%.o,$(wildcard tests/sim/*.c))
 tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
 
 # A sanitizer build has no static program: its purpose is units and simulation.
-programs := $(if $(SAN),,$(O)/agent) $(O)/agent-fetch $(O)/agent-probe
+programs := $(if $(SAN),,$(O)/agent) $(O)/agent-fetch $(O)/agent-probe \
+    $(O)/agent-allreduce
 libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
 examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
 
@@ -112,6 +115,17 @@ $(O)/agent-fetch: $(fetch_main:%.c=$(O)/obj/%.o) $(O)/libfetch.a $(O)/libagent.a
 	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(fetch_libs) $(LDLIBS)
 
+# Dynamic, with libddp inside: one file to copy.
+$(O)/liballreduce.a: $(reduce_obj)
+	$(call say,AR,$@)
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+reduce_link = $(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+    -lpthread -lm $(LDLIBS)
+$(O)/agent-allreduce: $(reduce_main:%.c=$(O)/obj/%.o) $(O)/liballreduce.a \
+    $(O)/libddp.a $(O)/libagent.a
+	$(call say,LD,$@)
+	$(Q)$(reduce_link)
+
 # libddp: only ddp_* leaves it.
 $(O)/libddp.a: $(ddp_obj)
 	$(call say,AR,$@)
@@ -138,12 +152,13 @@ $(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 	    $(LDLIBS)
 
 # Tests: each test_<module>.c is a cmocka program that prints TAP.
-$(O)/tests/%: tests/unit/%.c $(O)/libfetch.a $(O)/libagent.a $(if $(ddp_src),$(O)/libddp.a)
+$(O)/tests/%: tests/unit/%.c $(O)/liballreduce.a $(O)/libfetch.a \
+    $(O)/libagent.a $(O)/libddp.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) -MT $@ -Itests $(AGENT_LDFLAGS) $(LDFLAGS) $(wraps) \
-	    -o $@ $< $(if $(ddp_src),$(O)/libddp.a) $(O)/libfetch.a $(O)/libagent.a \
-	    $(shared_libs) -lcmocka -lm
+	    -o $@ $< $(O)/liballreduce.a $(O)/libddp.a $(O)/libfetch.a \
+	    $(O)/libagent.a $(shared_libs) -lcmocka -lm
 # Its calls fail or kill when they are told to: tests/unit/fault_wrap.h.
 $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
     openat read pread write close fsync syncfs mkdirat unlinkat renameat \
@@ -178,6 +193,13 @@ $(O)/tests/%: tests/lib/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) $(LDFLAGS) -o $@ $< -lpthread
+# agent-allreduce whose all_reduce is wrong where it is told to be.
+$(O)/tests/wrong_allreduce: tests/lib/wrong_allreduce.c \
+    $(reduce_main:%.c=$(O)/obj/%.o) $(O)/liballreduce.a $(O)/libddp.a \
+    $(O)/libagent.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(reduce_link) $(AGENT_CPPFLAGS) -Wl,--wrap=ddp_all_reduce
 # A rank of tests/system/ddp.sh: of the library, as users link it.
 $(O)/tests/ddp_%: tests/lib/ddp_%.c $(O)/libddp.a
 	@mkdir -p $(@D)
@@ -189,15 +211,13 @@ $(O)/sim: $(sim_obj) $(O)/libagent.a
 	    $(shared_libs)
 
 # The manual page and completions are readings of the options table.
-docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/man/agent-fetch.1 $(O)/completions/agent.bash \
+docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/man/agent-fetch.1 \
+    $(O)/man/agent-allreduce.1 $(O)/completions/agent.bash \
     $(O)/completions/_agent)
 docs-built: $(docs)
-$(O)/man/agent.1: $(O)/agent
+$(O)/man/%.1: $(O)/%
 	@mkdir -p $(@D)
-	$(Q)$(O)/agent --help=man >$@.tmp && mv $@.tmp $@
-$(O)/man/agent-fetch.1: $(O)/agent-fetch
-	@mkdir -p $(@D)
-	$(Q)$(O)/agent-fetch --help=man >$@.tmp && mv $@.tmp $@
+	$(Q)$< --help=man >$@.tmp && mv $@.tmp $@
 $(O)/completions/agent.bash: $(O)/agent
 	@mkdir -p $(@D)
 	$(Q)$(O)/agent --help=bash >$@.tmp && mv $@.tmp $@
@@ -357,8 +377,12 @@ install: all
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-probe $(call dest,$(bindir)/agent-probe)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-fetch $(call dest,$(bindir)/agent-fetch)
+	$(Q)$(INSTALL_PROGRAM) $(O)/agent-allreduce \
+	    $(call dest,$(bindir)/agent-allreduce)
 	$(Q)$(INSTALL_DATA) $(O)/man/agent-fetch.1 \
 	    $(call dest,$(mandir)/man1/agent-fetch.1)
+	$(Q)$(INSTALL_DATA) $(O)/man/agent-allreduce.1 \
+	    $(call dest,$(mandir)/man1/agent-allreduce.1)
 	$(Q)$(INSTALL_DATA) include/ddp.h $(call dest,$(includedir)/ddp.h)
 	$(Q)$(INSTALL_DATA) $(O)/libddp.a $(call dest,$(libdir)/libddp.a)
 	$(Q)$(INSTALL_PROGRAM) $(O)/libddp.so.1 $(call dest,$(libdir)/libddp.so.1)
@@ -375,7 +399,9 @@ install-strip:
 uninstall:
 	rm -f $(call dest,$(bindir)/agent) $(call dest,$(bindir)/agent-fetch) \
 	    $(call dest,$(bindir)/agent-probe) \
+	    $(call dest,$(bindir)/agent-allreduce) \
 	    $(call dest,$(mandir)/man1/agent-fetch.1) \
+	    $(call dest,$(mandir)/man1/agent-allreduce.1) \
 	    $(call dest,$(includedir)/ddp.h) \
 	    $(call dest,$(libdir)/libddp.a) $(call dest,$(libdir)/libddp.so.1) \
 	    $(call dest,$(libdir)/libddp.so) \
@@ -392,5 +418,6 @@ distclean: clean
 -include $(bench_tool:=.d) $(agent_obj:.o=.d) $(agent_main:%.c=$(O)/obj/%.d) \
     $(agent_only:%.c=$(O)/obj/%.d) $(probe_obj:.o=.d) \
     $(fetch_obj:.o=.d) $(fetch_main:%.c=$(O)/obj/%.d) \
+    $(reduce_obj:.o=.d) $(reduce_main:%.c=$(O)/obj/%.d) \
     $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
     $(fuzz_bin:=.d)
