@@ -226,6 +226,7 @@ static int loop_open(struct loop *l, struct err *e)
     if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN)
         (void)sigdelset(&all, SIGHUP);
     l->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    l->ignored = child_ignored();
     l->room_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     l->stdin_fd = child_open_stdin();
     l->guard_fd = l->folder.lock_fd = -1;

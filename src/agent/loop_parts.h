@@ -79,6 +79,7 @@ struct loop {
     uv_timer_t timer, guard_timer;
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
+    uint64_t ignored; /* Signals that workers would ignore, too. */
     struct out *stdout_q, *stderr_q; /* The same where the file is the same. */
     struct log_files *files; /* --log-dir, else NULL. */
     uv_timer_t bar_timer;

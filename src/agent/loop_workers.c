@@ -59,6 +59,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     const struct machine_files *files = &l->plan->files;
     struct child_spec spec = {.argv = pre_start,
                               .stdin_fd = l->stdin_fd,
+                              .ignored = l->ignored,
                               .brand = brand_of_worker(l->plan->brand, i),
                               .tty = loop_tty_for(l, i),
                               .max_files = files->raised ? files->before : 0};

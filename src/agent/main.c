@@ -15,11 +15,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <nss.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+/* Memory of this size and more comes from the kernel, which clears a page when
+ * it is first used; calloc() from the heap would clear all of them. */
+#define MMAP_FROM (32 << 10)
 
 extern char **environ;
 /* glibc's own, in no header: which sources of names to use. */
@@ -141,6 +146,7 @@ int main(int argc, char **argv)
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     fill_standard_descriptors();
+    (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     if (options_read_at(&o, argc, argv, environ, topology_place, &e) != 0)
         return last_words_early(&o, &e);
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;

@@ -295,6 +295,7 @@ static int read_all(struct reader *r, int first, char *const *envp)
 int options_read(struct options *ret, int argc, char **argv, char *const *envp,
                  struct err *e)
 {
+    memset(ret, 0, sizeof *ret);
     return options_read_at(ret, argc, argv, envp, NULL, e);
 }
 
@@ -307,7 +308,6 @@ int options_read_at(struct options *ret, int argc, char **argv,
                        .e = e};
     int first, f;
 
-    memset(ret, 0, sizeof *ret);
     f = read_defaults(&r, opt_table_of(opt_find_command("run")));
     if (f == 0)
         f = find_command(&r, &first);

@@ -200,7 +200,7 @@ int options_read(struct options *ret, int argc, char **argv,
 
 bool options_has_rank(const struct rank_list *list, uint32_t rank);
 
-/* The same with topology_in.place. */
+/* The same with topology_in.place; `ret` is all zero already. */
 int options_read_at(struct options *ret, int argc, char **argv,
                     char *const *envp,
                     const struct topo_place *(*place)(void *ctx),

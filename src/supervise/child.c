@@ -31,6 +31,32 @@ static void close_the_rest_at_exec(void)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+/* glibc keeps 32 and 33 for itself, and some parents leave them ignored: so
+ * without it, with the kernel's struct, whose first word is the handler. */
+uint64_t child_ignored(void)
+{
+    uint64_t mask = 0;
+
+    for (int s = 1; s <= 64; s++) {
+        uintptr_t old[8] = {0};
+
+        if (syscall(SYS_rt_sigaction, s, NULL, old, 8) == 0 &&
+            old[0] == (uintptr_t)SIG_IGN)
+            mask |= UINT64_C(1) << (s - 1);
+    }
+    return mask;
+}
+
+/* exec itself resets those that have a handler. */
+static void default_signals(uint64_t ignored)
+{
+    static const char default_action[64]; /* The kernel's struct, all zero. */
+
+    for (int s = 1; s <= 64; s++)
+        if (ignored & UINT64_C(1) << (s - 1))
+            (void)syscall(SYS_rt_sigaction, s, default_action, NULL, 8);
+}
+
 /* Only async-signal-safe calls from here to exec. */
 
 /* agent's own helper programs need not be in PATH. */
@@ -59,7 +85,6 @@ static void __attribute__((noreturn))
 run_child(const struct child_spec *spec, int out, int err, int report,
           pid_t parent)
 {
-    static const char default_action[64]; /* The kernel's struct, all zero. */
     struct rlimit files;
     sigset_t none;
     int saved;
@@ -80,13 +105,7 @@ run_child(const struct child_spec *spec, int out, int err, int report,
         files.rlim_cur = spec->max_files; /* What agent itself was given. */
         (void)setrlimit(RLIMIT_NOFILE, &files);
     }
-    for (int s = 1; s < NSIG; s++)
-        if (s != SIGKILL && s != SIGSTOP)
-            (void)sigaction(s, &(struct sigaction){.sa_handler = SIG_DFL},
-                            NULL);
-    /* glibc keeps 32 and 33 for itself, and some parents leave them ignored. */
-    for (int s = 32; s < 34; s++)
-        (void)syscall(SYS_rt_sigaction, s, default_action, NULL, 8);
+    default_signals(spec->ignored);
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)execvpe(spec->argv[0], spec->argv, spec->envp);

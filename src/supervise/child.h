@@ -22,7 +22,12 @@ struct child_spec {
     uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
     uint64_t brand;     /* As of brand.h; 0: none. */
     const struct tty *tty; /* It has the terminal itself; or NULL. */
+    uint64_t ignored; /* As of child_ignored(): what it would inherit. */
 };
+
+/* The signals that this process ignores, bit 0 for signal 1. A caller that
+ * starts many asks once; it must not ignore more of them later. */
+uint64_t child_ignored(void);
 
 struct child {
     pid_t pid;

@@ -98,14 +98,19 @@ static void list_old(struct shm_start *s, const char *path)
 void shm_begin(struct shm_start *s, const char *dir, const char *mark,
                bool old_kernel)
 {
-    struct stat st;
+    struct statx x;
 
     if (s->taken)
         return;
     s->taken = true;
-    s->blind = lstat(mark, &st) != 0;
-    s->number = st.st_ino;
-    if (!s->blind && (old_kernel || !birth(AT_FDCWD, mark, &s->since)))
+    s->blind = statx(AT_FDCWD, mark, AT_SYMLINK_NOFOLLOW,
+                     STATX_BTIME | STATX_INO, &x) != 0;
+    if (s->blind)
+        return;
+    s->number = x.stx_ino;
+    s->since.tv_sec = x.stx_btime.tv_sec;
+    s->since.tv_nsec = x.stx_btime.tv_nsec;
+    if (old_kernel || !(x.stx_mask & STATX_BTIME))
         list_old(s, dir);
 }
 

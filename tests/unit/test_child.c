@@ -58,7 +58,8 @@ static void spawn(char *const *argv, struct child *ret)
 {
     struct err e = {0};
     autoclose int in = child_open_stdin();
-    struct child_spec spec = {.argv = argv, .envp = env, .stdin_fd = in};
+    struct child_spec spec = {.argv = argv, .envp = env, .stdin_fd = in,
+                              .ignored = child_ignored()};
 
     assert_true(in >= 0);
     if (child_spawn(&spec, ret, &e) != 0)
