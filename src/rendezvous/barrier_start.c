@@ -110,8 +110,8 @@ static bool are_missing_over(struct barrier *b, uint64_t now_ms)
 {
     uint64_t until = b->begin_ms + bar_lease_ms(b);
 
-    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->started ||
-        b->last_zero == 0 || now_ms >= until)
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->last_zero == 0 ||
+        now_ms >= until)
         return true;
     bar_wake(b, until);
     return false;

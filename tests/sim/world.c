@@ -247,7 +247,7 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
     w->has_stage = world_chance(w, 50);
     w->has_token = world_chance(w, 50);
     w->has_pre = world_chance(w, 30);
-    w->scope_worker = world_chance(w, 25);
+    w->scope_worker = world_chance(w, 40);
     w->always = w->kind != JOB_GENTLE && world_chance(w, 10);
     w->buggy = w->kind != JOB_GENTLE && world_chance(w, 15);
     w->same_limit = world_chance(w, w->buggy ? 80 : 20)
@@ -258,7 +258,7 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
                           : (unsigned)world_draw(w, 40);
     if (w->kind == JOB_WILD && world_chance(w, 15))
         w->outlive_percent = 40;
-    w->ignore_percent = world_chance(w, 20) ? 70 : 10;
+    w->ignore_percent = world_chance(w, 40) ? 70 : 10;
     same = world_chance(w, 60) ? 1 + (uint32_t)world_draw(w, WORLD_WORKERS)
                                : 0;
     for (uint32_t i = 0; i < w->n_ranks; i++) {

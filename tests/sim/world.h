@@ -146,7 +146,8 @@ struct sim_pod {
     uint64_t last_zero, first_zero; /* By whom the last round was started, and
                                        the first one in this life. */
     uint32_t first_round;
-    uint32_t claim;      /* The rank that it said last it has. */
+    uint32_t claim;      /* The rank that it said last it has, */
+    uint64_t told_zero;  /* and the last pod 0 that it had. */
     uint64_t again_zero; /* That has admitted it more than once. */
     bool missed;         /* It did not hear the end. */
     struct sim_worker workers[WORLD_WORKERS + 1];

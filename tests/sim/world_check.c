@@ -29,7 +29,8 @@ static bool is_excused(const struct world *w, const struct sim_pod *p,
         return true;
     return k->outlives_kill && k->killed &&
            (p->over || !p->link || p->pod.link != LINK_ADMITTED ||
-            p->pod.stop_signo || p->pod.ended || p->out_until);
+            p->pod.stop_signo || p->pod.ended || p->out_until ||
+            w->now + p->ahead_ms - p->pod.heard_ms >= BARRIER_SILENCE_MS);
 }
 
 /* The failures of rounds in a row, as pod 0 told them: a job that goes on must
@@ -88,8 +89,9 @@ void world_check_spawn(struct world *w, uint32_t place,
 
             if (!x->alive || is_excused(w, &w->pods[i], x) || is_unheard(w, i))
                 continue;
-            /* It is cut off, and cannot know of the other pod 0. */
-            if (p->replaced && x->zero_life != p->pod.zero_incarnation)
+            /* Of a pod 0 that is cut off, and cannot know of the other. */
+            if (w->has_new_zero && x->zero_life != p->pod.zero_incarnation &&
+                p->pod.zero_incarnation != w->pods[w->zero].life)
                 continue;
             if (x->node_rank == world_rank(&w->pods[place]))
                 world_fail(w, "two processes for rank %u of pod %u", k, place);

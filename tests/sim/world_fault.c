@@ -100,7 +100,7 @@ void world_with_zero(struct world *w)
 
     if (w->kind != JOB_WILD || other >= w->n_ranks)
         return;
-    if (world_chance(w, 20))
+    if (world_chance(w, 40))
         (void)world_plan(w, w->now + world_draw(w, 2000), EV_KILL, other);
     if (!world_chance(w, 20))
         return;
@@ -119,9 +119,9 @@ void world_tempt(struct world *w)
         world_barrier(w)->not_before_ms < now + BARRIER_SILENCE_MS)
         return;
     w->tempted_life = zero->life;
-    if (world_chance(w, 30))
-        world_plan(w, w->now + world_draw(w, 5000), EV_JUMP, w->zero)->ms =
-            10000 + world_draw(w, 60000);
+    if (world_chance(w, 80))
+        world_plan(w, w->now + world_draw(w, 3000), EV_JUMP, w->zero)->ms =
+            20000 + world_draw(w, 60000);
 }
 
 void world_fault_event(struct world *w, const struct event *e)

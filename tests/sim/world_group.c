@@ -47,7 +47,7 @@ static bool may_have(const struct world *w, const struct sim_pod *p,
 
     return other->exists && world_rank(other) == p->last_rank &&
            (!is_new || p->last_zero == g->zero_life ||
-            p->claim != p->last_rank ||
+            p->claim != p->last_rank || other->claim == p->last_rank ||
             p->again_zero == g->zero_life || w->history.n_started > 1);
 }
 

@@ -280,13 +280,12 @@ static void deliver(struct world *w, const struct event *e)
     world_say(w, "pod %u %s %s, round %u", e->place,
               e->what == EV_TO_ZERO ? "says" : "hears", wire_name(m.kind),
               m.round);
-    if (e->what == EV_TO_ZERO && m.kind == WIRE_HELLO)
+    if (e->what == EV_TO_ZERO && m.kind == WIRE_HELLO) {
         w->pods[e->place].claim = m.node_rank;
-    if (e->what == EV_TO_ZERO && m.kind == WIRE_HELLO && m.last_zero &&
-        e->place != WORLD_STRANGER &&
-        m.last_zero != w->pods[c->zero].life) {
-        w->history.heard_life = w->pods[c->zero].life;
-        w->history.n[FAULT_FENCED] += m.last_end == WIRE_END_SILENT;
+        w->pods[e->place].told_zero = m.last_zero;
+        w->history.n[FAULT_FENCED] += e->place != WORLD_STRANGER &&
+                                      m.last_zero != w->pods[c->zero].life &&
+                                      m.last_end == WIRE_END_SILENT;
     }
     if (e->what == EV_TO_POD && m.kind == WIRE_WELCOME &&
         w->pods[e->place].pod.zero_incarnation == m.incarnation)

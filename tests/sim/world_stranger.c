@@ -29,6 +29,10 @@ void world_conn_admit(void *c, uint32_t conn)
     struct sim_ctx *x = c;
     uint32_t link = x->w->zeros[x->w->pods[x->i].zero].link_of[conn];
 
+    const struct sim_pod *p = &x->w->pods[x->w->links[link].place];
+
+    if (p->told_zero && p->told_zero != x->w->pods[x->i].life)
+        x->w->history.heard_life = x->w->pods[x->i].life;
     if (x->w->has_token && !x->w->links[link].proved)
         world_fail(x->w, "somebody is admitted who has proved nothing");
 }

@@ -87,6 +87,19 @@ static void test_missing(void **state)
     barrier_timeout(&b, 2000);
     assert_int_equal(b.phase, BAR_RUN);
 
+    /* A pod that knows one comes when the new job runs. */
+    come(3000, 2, from(2, WIRE_END_CLOSED));
+    arrive(3100, 2, 0);
+    assert_int_equal(b.phase, BAR_GATHER);
+    arrive(3200, BARRIER_LOCAL, 1);
+    barrier_closed(&b, 3300, 1);
+    barrier_timeout(&b, 3300 + BARRIER_RESUME_MS);
+    say(1 + lease() - 1, 2, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, 1 + lease() - 1);
+    assert_int_equal(b.phase, BAR_GATHER);
+    barrier_timeout(&b, 1 + lease());
+    assert_int_equal(b.phase, BAR_RUN);
+
     begin_with(&c); /* Nobody is missing. */
     arrive_with(1000, from(1, WIRE_END_CLOSED));
     come(1500, 2, from(2, WIRE_END_CLOSED));
