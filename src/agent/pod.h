@@ -78,7 +78,7 @@ struct pod_held {
     bool told;    /* Pod 0 was asked; */
     bool allowed; /* and has agreed: not before `start_ms`. */
     bool killed, sweeping;
-    uint64_t start_ms, kill_ms, poll_ms, poll_step_ms;
+    uint64_t start_ms, kill_ms, look_ms, poll_ms, poll_step_ms;
     uint32_t n_starts; /* After the first, over all rounds. */
     uint32_t in_a_row, same;
     int last_code;

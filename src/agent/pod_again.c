@@ -115,6 +115,7 @@ bool pod_hold(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
     count_failure(x, &h->in_a_row, &h->same, &h->last_code);
     h->held = true;
     h->clean = h->told = h->allowed = h->killed = false;
+    h->look_ms = 0;
     h->kill_ms = now_ms + p->cfg.grace_ms;
     h->poll_step_ms = SUP_POLL_MS;
     p->n_held++;
@@ -243,6 +244,11 @@ void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     ask_next(p, now_ms);
 }
 
+static uint64_t stuck_ms(const struct pod_held *h)
+{
+    return supervisor_stuck_ms(h->kill_ms, h->look_ms, false);
+}
+
 /* What one worker left is still there: look again, KILL, give up. */
 static void check_held(struct pod *p, uint64_t now_ms, uint32_t worker)
 {
@@ -252,7 +258,13 @@ static void check_held(struct pod *p, uint64_t now_ms, uint32_t worker)
         h->killed = true;
         h->kill_ms = now_ms;
         sweep(p, worker, SIGKILL);
-    } else if (!h->clean && h->killed && now_ms >= h->kill_ms + SUP_STUCK_MS) {
+    } else if (!h->clean && h->killed && now_ms >= stuck_ms(h)) {
+        if (h->look_ms == 0) {
+            h->look_ms = now_ms;
+            if (!h->sweeping)
+                sweep(p, worker, SIGKILL);
+            return;
+        }
         pod_say(p, LOG_ERROR, "what rank %u left behind outlives SIGKILL; "
                 "stopping all workers of this pod",
                 p->at.rank_base + worker);
@@ -282,7 +294,7 @@ uint64_t pod_again_deadline(const struct pod *p)
 
     for (uint32_t i = 0; p->n_held > 0 && i < p->cfg.nproc; i++) {
         const struct pod_held *h = &p->held[i];
-        uint64_t next = h->killed ? h->kill_ms + SUP_STUCK_MS : h->kill_ms;
+        uint64_t next = h->killed ? stuck_ms(h) : h->kill_ms;
 
         if (!h->held)
             continue;

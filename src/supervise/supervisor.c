@@ -26,6 +26,7 @@ enum sup_news supervisor_start(struct supervisor *s, uint32_t n_workers,
     for (uint32_t i = 0; i < s->n_workers; i++)
         s->alive[i] = true;
     s->killed = s->sweeping = s->swept_term = false;
+    s->look_ms = 0;
     s->poll_ms = UINT64_MAX;
     s->poll_step_ms = SUP_POLL_MS;
     return s->state == SUP_SERVING ? SUP_SERVES : SUP_QUIET;
@@ -41,9 +42,16 @@ static bool is_ending(const struct supervisor *s)
     return s->state == SUP_STOPPING || s->state == SUP_CLEANING;
 }
 
+uint64_t supervisor_stuck_ms(uint64_t kill_ms, uint64_t look_ms, bool soon)
+{
+    if (look_ms)
+        return look_ms + SUP_LAST_LOOK_MS;
+    return kill_ms + (soon ? SUP_STUCK_SOON_MS : SUP_STUCK_MS);
+}
+
 static uint64_t stuck_ms(const struct supervisor *s)
 {
-    return s->kill_ms + (s->soon ? SUP_STUCK_SOON_MS : SUP_STUCK_MS);
+    return supervisor_stuck_ms(s->kill_ms, s->look_ms, s->soon);
 }
 
 static void signal_all(struct supervisor *s, int signo)
@@ -229,6 +237,11 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
         return SUP_QUIET;
     }
     if (s->killed && now_ms >= stuck_ms(s)) {
+        if (s->look_ms == 0) {
+            s->look_ms = now_ms;
+            sweep(s, SIGKILL);
+            return SUP_QUIET;
+        }
         s->state = SUP_IDLE;
         s->stuck = true;
         return SUP_STUCK;

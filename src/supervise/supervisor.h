@@ -30,6 +30,7 @@
  * for the verdict before the pod is killed, 30 s after its TERM. */
 #define SUP_STUCK_SOON_MS 3000
 #define SUP_DISMISS_MS 2000  /* A dismissed server ends by itself; then TERM. */
+#define SUP_LAST_LOOK_MS 100 /* From the last look to that. */
 
 enum sup_state {
     SUP_IDLE,
@@ -67,6 +68,7 @@ struct supervisor {
     bool killed;        /* SIGKILL was sent. */
     bool soon;          /* A stop from outside. */
     bool stuck;         /* Something has outlived SIGKILL. */
+    uint64_t look_ms;   /* See supervisor_stuck_ms(). */
     bool sweeping;      /* A sweep was asked for, no answer yet. */
     bool swept_term;    /* What was left got TERM after the last death. */
     uint64_t kill_ms;   /* STOPPING, CLEANING: when TERM becomes KILL. */
@@ -74,6 +76,11 @@ struct supervisor {
     uint64_t poll_ms;   /* When to look again; UINT64_MAX: not waiting. */
     uint64_t poll_step_ms;
 };
+
+/* When something outlives its KILL at `kill_ms`: first, with `look_ms` 0, it is
+ * killed and looked for once more, since an agent that stood still has not read
+ * yet what has ended meanwhile; after that look, at `look_ms`, it is stuck. */
+uint64_t supervisor_stuck_ms(uint64_t kill_ms, uint64_t look_ms, bool soon);
 
 void supervisor_init(struct supervisor *s, const struct sup_out *out,
                      uint32_t n_workers, uint64_t grace_ms);

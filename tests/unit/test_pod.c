@@ -160,6 +160,7 @@ static void test_term_and_a_process_that_outlives_kill(void **state)
         assert_int_equal(p.state, POD_STOPPING);
     }
     pod_timeout(&p, 1010 + SUP_STUCK_SOON_MS);
+    pod_timeout(&p, 1010 + SUP_STUCK_SOON_MS + SUP_LAST_LOOK_MS);
     assert_int_equal(p.state, POD_LEAVING);
     assert_int_equal(p.exit_code, 143);
 }

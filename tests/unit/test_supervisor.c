@@ -142,6 +142,9 @@ static void test_stuck(void **state)
         assert_int_equal(supervisor_timeout(&s, now), SUP_QUIET);
         (void)supervisor_swept(&s, now, 1, false);
     }
+    assert_int_equal(supervisor_timeout(&s, now), SUP_QUIET);
+    (void)supervisor_swept(&s, now, 1, false);
+    now += SUP_LAST_LOOK_MS;
     assert_int_equal(supervisor_timeout(&s, now), SUP_STUCK);
     assert_int_equal(s.state, SUP_IDLE);
 }
@@ -183,9 +186,29 @@ static void test_stuck_soon(void **state)
         (void)supervisor_swept(&s, t, 1, false);
         assert_true(supervisor_deadline(&s) <= 1000 + SUP_STUCK_SOON_MS);
     }
-    assert_int_equal(supervisor_timeout(&s, 1000 + SUP_STUCK_SOON_MS),
-                     SUP_STUCK);
+    (void)supervisor_timeout(&s, 1000 + SUP_STUCK_SOON_MS);
+    assert_int_equal(supervisor_timeout(&s, 1000 + SUP_STUCK_SOON_MS +
+                                            SUP_LAST_LOOK_MS), SUP_STUCK);
     assert_true(s.stuck);
+}
+
+/* This agent stood still after the KILL: that it worked is not read yet. */
+static void test_stood_still(void **state)
+{
+    uint64_t now = 1000 + 3 * SUP_STUCK_MS;
+
+    (void)state;
+    begin(1);
+    supervisor_stop(&s, 0);
+    (void)supervisor_swept(&s, 1, 0, false);
+    assert_int_equal(supervisor_timeout(&s, 1000), SUP_QUIET);
+    (void)supervisor_swept(&s, 1001, 1, false);
+    story[0] = '\0';
+    assert_int_equal(supervisor_timeout(&s, now), SUP_QUIET);
+    told("sweep0:9 ");
+    assert_true(supervisor_deadline(&s) <= now + SUP_LAST_LOOK_MS);
+    (void)supervisor_exited(&s, now, 0, false);
+    assert_int_equal(supervisor_swept(&s, now + 1, 0, false), SUP_STOPPED);
 }
 
 /* The last one dies between the wish for a look and the look: it is one look,
@@ -272,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_one_grace),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_stuck_soon),
+        cmocka_unit_test(test_stood_still),
         cmocka_unit_test(test_again),
         cmocka_unit_test(test_pending_output),
         cmocka_unit_test(test_late_and_wrong_exits),
