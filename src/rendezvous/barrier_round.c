@@ -49,6 +49,12 @@ void bar_wake(struct barrier *b, uint64_t at_ms)
         b->wake_ms = at_ms;
 }
 
+void bar_wake_often(struct barrier *b, uint64_t now_ms, uint64_t at_ms)
+{
+    bar_wake(b, at_ms < now_ms + BARRIER_STILL_MS ? at_ms
+                                                  : now_ms + BARRIER_STILL_MS);
+}
+
 void bar_move(struct barrier *b, struct bar_peer *p, enum bar_state to)
 {
     b->counts[p->state]--;

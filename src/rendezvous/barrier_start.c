@@ -113,7 +113,7 @@ static bool are_missing_over(struct barrier *b, uint64_t now_ms)
     if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->last_zero == 0 ||
         now_ms >= until)
         return true;
-    bar_wake(b, until);
+    bar_wake_often(b, now_ms, until);
     return false;
 }
 
@@ -148,7 +148,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
         !mesh_is_over(b, now_ms))
         return;
     if (now_ms < b->not_before_ms) {
-        bar_wake(b, b->not_before_ms);
+        bar_wake_often(b, now_ms, b->not_before_ms);
         return;
     }
     form_group(b);

@@ -126,7 +126,7 @@ static void wake_for_gathering(struct barrier *b, uint64_t now_ms)
     bar_wake(b, limit > now_ms ? limit : now_ms + 1000);
     bar_wake(b, b->summary_ms);
     if (b->not_before_ms > now_ms)
-        bar_wake(b, b->not_before_ms);
+        bar_wake_often(b, now_ms, b->not_before_ms);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
         uint64_t until = b->peers[i].lost_ms + b->cfg.rejoin_timeout_ms;
 
@@ -149,7 +149,7 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
         barrier_check_challenge(b, now_ms, i);
         check_peer(b, now_ms, i, ping_due);
         if (p->down_ms)
-            bar_wake(b, p->down_ms + resume_ms(b));
+            bar_wake_often(b, now_ms, p->down_ms + resume_ms(b));
     }
     bar_door_timeout(b, now_ms, ping_due);
     bar_settle(b, now_ms);

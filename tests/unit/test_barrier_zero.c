@@ -179,6 +179,7 @@ static void test_stood_still(void **state)
     until = b.not_before_ms;
     (barrier_timeout)(&b, b.wake_ms);
     assert_int_equal(b.not_before_ms, until); /* In time. */
+    assert_true(b.wake_ms <= 3000); /* Or that would not be noticed. */
     say(b.wake_ms, 1, (struct wire_msg){.kind = WIRE_PING});
     (barrier_timeout)(&b, b.wake_ms + late);
     assert_int_equal(b.not_before_ms, until + late);
