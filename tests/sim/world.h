@@ -220,7 +220,7 @@ struct world {
     uint64_t grace_ms;
     uint32_t max_restarts;
     bool has_stage, never, has_claims, has_token;
-    uint64_t tempted_life; /* The pod 0 that world_tempt() has looked at. */
+    uint64_t tempted_ms; /* The lease that world_tempt() has looked at. */
     bool has_new_zero; /* Some pod 0 was replaced behind a partition. */
     bool has_pre, scope_worker, always;
     uint32_t same_limit;

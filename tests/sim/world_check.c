@@ -203,7 +203,9 @@ void world_check_memory(struct world *w)
     uint32_t known = 0;
 
     for (uint32_t i = 0; i < w->n_places; i++)
-        if (w->pods[i].exists && w->pods[i].pod.round > known)
+        /* Who was cut off and replaced tells nobody what it knows. */
+        if (w->pods[i].exists && !w->pods[i].replaced &&
+            w->pods[i].pod.round > known)
             known = w->pods[i].pod.round;
     if (known < w->history.least_round)
         w->history.least_round = known;

@@ -115,10 +115,11 @@ void world_tempt(struct world *w)
     const struct sim_pod *zero = world_zero(w);
     uint64_t now = world_clock(w, w->zero);
 
-    if (w->kind != JOB_WILD || !zero->exists || w->tempted_life == zero->life ||
+    if (w->kind != JOB_WILD || !zero->exists ||
+        w->tempted_ms == world_barrier(w)->not_before_ms ||
         world_barrier(w)->not_before_ms < now + BARRIER_SILENCE_MS)
         return;
-    w->tempted_life = zero->life;
+    w->tempted_ms = world_barrier(w)->not_before_ms;
     if (world_chance(w, 80))
         world_plan(w, w->now + world_draw(w, 3000), EV_JUMP, w->zero)->ms =
             20000 + world_draw(w, 60000);
@@ -286,6 +287,6 @@ void world_plan_faults(struct world *w)
         n = 1;
     for (unsigned i = 0; i < n; i++)
         plan_fault(w, replaces);
-    if (w->kind == JOB_WILD && !replaces && world_chance(w, 20))
+    if (w->kind == JOB_WILD && !replaces && world_chance(w, 50))
         w->kill_zero_step = 1 + world_draw(w, 200 * (uint64_t)w->n_ranks);
 }
