@@ -26,7 +26,7 @@
 #define POD_RETRY_MIN_MS 100  /* Between attempts to reach pod 0. */
 #define POD_RETRY_MAX_MS 1000
 #define POD_STALE_MS 500      /* For what came while all stood still. */
-#define POD_PING_MS 7000      /* After that without anything to answer. */
+#define POD_PING_MS 8000      /* After that without anything to answer. */
 #define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
 #define POD_FLUSH_MS 5000     /* For the last frames to leave. */
 #define POD_SETTLE_MS 50      /* After a failure: was another one its cause? */

@@ -27,7 +27,7 @@
 #define BARRIER_ADDR_MAX 64
 #define BARRIER_GUESTS 1024        /* Not admitted, beyond one for each pod. */
 
-#define BARRIER_PING_MS 6000       /* Heartbeat; pods answer it. */
+#define BARRIER_PING_MS 7000       /* Heartbeat; pods answer it. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
 #define BARRIER_STILL_MS 1000      /* Woken later than this: it stood still. */
 #define BARRIER_LATE_MS 2000       /* For frames on their way, beyond that. */
