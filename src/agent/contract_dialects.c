@@ -95,7 +95,9 @@ static void add_device(struct env *v, const struct contract_in *in,
     char device[CONTRACT_DEVICE_MAX];
 
     if (in->virtual_local_rank && in->kind == CONTRACT_WORKER &&
-        torchrun_device(in->visible, in->local_rank, device, sizeof device))
+        torchrun_device(in->visible,
+                        in->gpu >= 0 ? (uint32_t)in->gpu : in->local_rank,
+                        device, sizeof device))
         env_add(v, "%s=%s", name, device);
 }
 
@@ -212,7 +214,8 @@ void contract_add_unset(struct env *v, const struct contract_in *in)
     /* A process of JAX takes all GPUs otherwise. */
     if (in->dialects & CONTRACT_JAX && in->kind == CONTRACT_WORKER &&
         in->gpu >= 0)
-        env_add(v, "JAX_LOCAL_DEVICE_IDS=%d", in->gpu);
+        env_add(v, "JAX_LOCAL_DEVICE_IDS=%d",
+                in->virtual_local_rank ? 0 : in->gpu);
     if (in->dialects & CONTRACT_MXNET && in->kind != CONTRACT_PRE_START)
         add_dmlc_place(v, in);
 }

@@ -9,4 +9,7 @@
  * blocked already and stay so. Says the verdict. */
 int loop_run(const struct plan *plan);
 
+/* --dry-run: print on stdout, as JSON, what would be started. */
+int loop_dry_run(const struct plan *plan);
+
 #endif

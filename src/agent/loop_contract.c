@@ -84,11 +84,12 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->cookie = l->cookie;
     in->error_dir = loop_error_root(l);
     in->omp_threads = p->omp_threads;
-    in->virtual_local_rank = o->torchrun.virtual_local_rank;
+    in->virtual_local_rank = o->torchrun.virtual_local_rank || o->bind_gpus;
     in->visible = p->visible;
     in->signals = o->torchrun.signals;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
-    in->gpu = p->has_gpus ? (int)i : -1;
+    in->gpu = i / o->procs_per_gpu < p->n_gpus ? (int)(i / o->procs_per_gpu)
+                                               : -1;
     in->dead_port = p->dead_port;
     in->no_proxy = l->no_proxy;
     in->host = p->host;

@@ -60,7 +60,9 @@ const char *loop_master_ip(struct loop *l)
 
     if (inet_pton(AF_INET, host, ip) == 1 || inet_pton(AF_INET6, host, ip) == 1)
         return host;
-    return l->peers ? peers_zero_ip(l->peers) : "127.0.0.1"; /* Alone. */
+    if (l->plan->o->nnodes == 1)
+        return "127.0.0.1"; /* Alone. */
+    return l->peers ? peers_zero_ip(l->peers) : NULL;
 }
 
 int loop_net_open(struct loop *l, struct err *e)

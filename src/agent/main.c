@@ -92,7 +92,7 @@ static int run(const struct options *o)
 
     if (plan_make(&plan, o, environ, &e) != 0)
         return last_words_early(o, &e);
-    return loop_run(&plan);
+    return o->dry_run ? loop_dry_run(&plan) : loop_run(&plan);
 }
 
 static int dispatch(const struct options *o)

@@ -1,5 +1,5 @@
 /* option_contract: the types of option_types.h for what workers are given:
- * --contract, --pass-local-rank. */
+ * --contract, --pass-local-rank, --gpu-bind. */
 #include "agent/contract.h"
 #include "agent/option_table.h"
 
@@ -76,10 +76,32 @@ static void local_rank_print(const struct opt_row *row,
             text_add(t, "%s", local_rank_words[i]);
 }
 
+static const char *const gpu_bind_words[] = {"none", "single", NULL};
+
+static int gpu_bind_read(const struct opt_value *v, struct options *o,
+                         struct err *e)
+{
+    int i = opt_read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->bind_gpus = i == 1;
+    return 0;
+}
+
+static void gpu_bind_print(const struct opt_row *row, const struct options *o,
+                           struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", gpu_bind_words[o->bind_gpus]);
+}
+
 #define TYPE(id, name, arg, words, optional, read, print)                      \
     const struct opt_type opt_type_##id = {name, arg, words, optional, read,   \
                                            print}
 TYPE(contract, "list of words", "LIST", contract_words, false, contract_read,
      contract_print);
+TYPE(gpu_bind, "word", "none|single", gpu_bind_words, false, gpu_bind_read,
+     gpu_bind_print);
 TYPE(local_rank, "word", "dash|underscore", local_rank_words, true,
      local_rank_read, local_rank_print);

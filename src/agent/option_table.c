@@ -120,6 +120,17 @@ static const struct opt_row rows[] = {
              "themselves then get TERM. Where the platform sets DMLC_ROLE a "
              "pod has one process, of that role.",
      .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "procs-per-gpu", number, "1",
+         "So many workers share each GPU."),
+     .at = AT(procs_per_gpu), .min = 1, .max = 64,
+     .more = "Where the workers are counted by GPUs there are so many times "
+             "as many. Worker L has GPU L / K: AGENT_GPU, {gpu}.",
+     .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "gpu-bind", gpu_bind, "none",
+         "\"single\": each worker sees its own GPU alone."),
+     .more = "Its CUDA_VISIBLE_DEVICES is the one entry, LOCAL_RANK is 0. "
+             "There must be a GPU for each worker.",
+     .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
          "Append --local-rank=N."),
      .none = "off",
@@ -339,6 +350,14 @@ static const struct opt_row rows[] = {
      .help = "Again every second, until the agent ends.", .none = "off",
      .group = OPT_GROUP_ASK, .no_variable = true, .commands = OPT_STATUS},
 
+    {ROW(OPT_RUN, "dry-run", flag, NULL,
+         "Print what would be started, as JSON, and start nothing."),
+     .at = AT(dry_run), .none = "off",
+     .more = "Ranks, command lines, the variables that agent sets, deadlines; "
+             "as if all pods had as many workers. Nothing is opened or "
+             "waited for, so what only a start can tell is left out: "
+             "TF_CONFIG of several pods, folders of data.",
+     .group = OPT_GROUP_OTHER},
     {.name = "help", .type = &opt_type_view, .letter = 'h', .none = "",
      .help = "Print this, or another view: man, bash, zsh, env, json.",
      .group = OPT_GROUP_OTHER, .no_variable = true, .commands = OPT_EVERY},
@@ -347,8 +366,7 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER("hang-timeout"), LATER("hang-signal"),
-    LATER("procs-per-gpu"), LATER("gpu-bind"), LATER("cpu-bind"),
-    LATER("nccl-ifname"), LATER_FLAG("dry-run"),
+    LATER("cpu-bind"), LATER("nccl-ifname"),
 };
 
 const struct opt_row *opt_rows(unsigned *ret_n)

@@ -155,6 +155,9 @@ struct options {
     const char *pass_local_rank; /* "--local-rank=" or so; NULL: off. */
     bool expand; /* Macros in the command. */
     unsigned servers; /* mxnet's, in this pod. */
+    unsigned procs_per_gpu;
+    bool bind_gpus;   /* --gpu-bind single. */
+    bool dry_run;
     bool role_given;  /* --role. */
 
     const char *log_prefix; /* Template, or "none". */

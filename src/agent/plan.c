@@ -37,7 +37,8 @@ int plan_count_workers(struct plan *p, struct err *e)
 
     if (o->nproc_kind == NPROC_NUMBER) {
         p->nproc = o->nproc;
-        p->has_gpus = machine_gpus() > 0;
+        p->n_gpus = machine_gpus();
+        p->has_gpus = p->n_gpus > 0;
         return 0;
     }
     gpus = o->nproc_kind == NPROC_CPU ? 0 : machine_gpus();
@@ -47,13 +48,27 @@ int plan_count_workers(struct plan *p, struct err *e)
                        "(CUDA_VISIBLE_DEVICES, /dev/nvidia0, /dev/kfd); use "
                        "--nproc N or --nproc auto");
     if (gpus > 0)
-        p->nproc = gpus;
+        p->nproc = gpus * o->procs_per_gpu;
     else
         p->nproc = o->nproc_kind == NPROC_DEFAULT ? 1 : machine_cpus();
     p->has_gpus = gpus > 0;
+    p->n_gpus = gpus;
     if (p->nproc > OPT_MAX_NPROC)
         p->nproc = OPT_MAX_NPROC;
     return 0;
+}
+
+static int check_gpus(const struct plan *p, struct err *e)
+{
+    const struct options *o = p->o;
+
+    if (!o->bind_gpus || p->nproc <= p->n_gpus * o->procs_per_gpu)
+        return 0;
+    return err_set(e, ERR_USAGE, "--gpu-bind single: %u workers, and %u GPU%s "
+                   "visible here (CUDA_VISIBLE_DEVICES, /dev/nvidia0, "
+                   "/dev/kfd) for %u each; use --nproc gpu, or another "
+                   "--procs-per-gpu", p->nproc, p->n_gpus,
+                   p->n_gpus == 1 ? " is" : "s are", o->procs_per_gpu);
 }
 
 /* mxnet: which processes run here besides workers. */
@@ -187,13 +202,15 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     ret->node_rank = o->node_rank;
     if (o->any_node_rank && o->torchrun.never_coordinates) {
         ret->node_rank = WIRE_ANY_RANK;
-    } else if (o->any_node_rank && o->nnodes > 1) {
+    } else if (o->any_node_rank && o->nnodes > 1 && !o->dry_run) {
         r = role_find(o->master_addr, o->barrier_port, o->barrier_timeout_ms,
                       &coordinates, e);
         ret->node_rank = coordinates ? 0 : WIRE_ANY_RANK;
     }
     if (r == 0)
         r = count_servers(ret, e);
+    if (r == 0)
+        r = check_gpus(ret, e);
     if (r != 0)
         return r;
     cpus = machine_cpus();
@@ -202,6 +219,8 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     if (o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
         ret->omp_threads = ret->nproc > 1;
     count_files(ret);
+    if (o->dry_run)
+        return 0; /* Nothing is opened. */
     if (o->offline) {
         ret->dead_port = port_hold_dead();
         machine_addresses(ret->addresses, sizeof ret->addresses);

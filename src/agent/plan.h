@@ -18,7 +18,8 @@ struct plan {
     unsigned n_servers, n_schedulers, n_procs;
     bool has_platform_role;      /* DMLC_ROLE says what this pod is. */
     const char *visible;         /* CUDA_VISIBLE_DEVICES, or NULL. */
-    bool has_gpus;               /* Workers are counted by GPUs. */
+    bool has_gpus;               /* There are GPUs, so many: */
+    unsigned n_gpus;
     uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */
     uint64_t incarnation, command_hash;
     uint64_t brand;              /* As of brand.h, for its workers. */
@@ -43,7 +44,7 @@ struct plan {
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e);
 
-/* p->nproc and has_gpus, from p->o alone. */
+/* p->nproc, has_gpus and n_gpus, from p->o alone. */
 int plan_count_workers(struct plan *p, struct err *e);
 
 /* The pure parts' configuration. */

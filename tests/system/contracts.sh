@@ -4,6 +4,13 @@
 . "$(dirname "$0")/../lib/pods.sh"
 run() { timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 
+# json FILE EXPRESSION: of the object x
+json()
+{
+    python3 -c 'import json, sys
+x = json.load(open(sys.argv[1]))
+print(json.dumps(eval(sys.argv[2]), separators=(",", ":")))' "$@"
+}
 # of RANK REGEX: its variables of that name, sorted, on one line
 of() { sed -nE "s/^\[rank$1\] ($2)/\1/p" "$T/out" | sort | tr '\n' ' '; }
 
@@ -107,3 +114,66 @@ for r in 0 1; do
     has "an address on pod $r" "$T/pod$r.out" \
         "^\[rank$r\] localhost (127\.0\.0\.1|::1) $r\$"
 done
+
+# --- GPUs ---
+export CUDA_VISIBLE_DEVICES=GPU-a,GPU-b
+run --nproc gpu --procs-per-gpu 2 -- env
+is "two workers a GPU" "$(of 3 '(AGENT_GPU|LOCAL_RANK|CUDA_VISIBLE)')" \
+    'AGENT_GPU=1 CUDA_VISIBLE_DEVICES=GPU-a,GPU-b LOCAL_RANK=3 '
+run --nproc gpu --procs-per-gpu 2 --gpu-bind single --contract torch,jax \
+    -- env
+is "each sees its own GPU alone" \
+    "$(of 2 '(AGENT_GPU|LOCAL_RANK|CUDA_VISIBLE|JAX_LOCAL)')" \
+    'AGENT_GPU=1 CUDA_VISIBLE_DEVICES=GPU-b JAX_LOCAL_DEVICE_IDS=0 LOCAL_RANK=0 '
+has "of four" "$T/out" '^\[rank3\] WORLD_SIZE=4$'
+run --contract mpi --gpu-bind single -- env
+has "without torch, too" "$T/out" '^\[rank1\] CUDA_VISIBLE_DEVICES=GPU-b$'
+run --nproc 3 -- env
+is "no GPU is made up" "$(of 2 AGENT_GPU)" ''
+run --nproc 3 --gpu-bind single -- true
+is "more workers than GPUs are 64" "$rc" 64
+has "with the numbers" "$T/err" '3 workers, and 2 GPUs are visible'
+CUDA_VISIBLE_DEVICES='' run --nproc 1 --gpu-bind single -- true
+is "no GPU at all, too" "$rc" 64
+
+# --- the plan ---
+cat >"$T/plan.py" <<'P'
+import json, re, sys
+plan = json.load(open(sys.argv[1]))
+for p in plan["processes"]:
+    seen = {}
+    for line in open(sys.argv[2], errors="replace"):
+        m = re.match(r"\[%s%d\] (\w+)=(.*)" % (p["role"],
+                     p.get("rank", p.get("index"))), line)
+        if m:
+            seen[m[1]] = m[2]
+    differ = {k for k, v in p["env"].items() if seen.get(k) != v}
+    # Known at the start alone, or of one run.
+    own = {k for k in seen if k not in p["env"] and re.match(
+        "(RANK|LOCAL_|WORLD_|ROLE_|GROUP_|MASTER_|TORCHEL|DMLC_|TF_CONFIG|JAX_)", k)}
+    assert not differ and own <= {"TORCHELASTIC_ERROR_FILE"}, (differ, own)
+    assert p["argv"][0] == "sh" and len(p["argv"]) >= 3
+print(len(plan["processes"]), plan["world_size"], plan["deadlines"]["grace_s"])
+P
+job=(--nproc 2 --servers 1 --contract all --gpu-bind single --grace 9s --expand
+    --master-port "$(free_port)")
+run "${job[@]}" --dry-run -- sh -c "env; touch $T/{role}"
+cp "$T/out" "$T/plan"
+is "--dry-run" "$rc $(cat "$T/err")" '0 '
+ok "starts nothing" test ! -e "$T/worker"
+run "${job[@]}" -- sh -c 'env'
+is "and says what a start does" "$(python3 "$T/plan.py" "$T/plan" "$T/out")" \
+    '4 2 9.0'
+is "the command as the worker gets it" \
+    "$(json "$T/plan" 'x["processes"][0]["argv"]')" '["sh","-c","env; touch '"$T"'/worker"]'
+SECRET=x AGENT_TOKEN=not-for-eyes run --nnodes 4 --node-rank 2 --nproc 3 \
+    --master-addr no.such.host --contract all --dry-run -- true
+is "of one pod of four" "$(json "$T/out" '[x["nnodes"], x["node_rank"],
+    x["world_size"], x["processes"][1]["rank"],
+    x["processes"][1]["env"]["JAX_COORDINATOR_ADDRESS"]]')" '[4,2,12,7,"no.such.host:29500"]'
+hasnt "nothing that is not agent's" "$T/out" 'SECRET|not-for-eyes|PATH'
+run --nnodes 2 --node-rank auto --master-addr no.such.host --dry-run -- true
+is "ranks by arrival" "$rc $(json "$T/out" 'x["node_rank"]')" '0 "auto"'
+
+"$agent" --dry-run -- true >/dev/full 2>"$T/err"
+is "a full disk is 202" $? 202

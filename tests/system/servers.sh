@@ -31,8 +31,9 @@ FAIL=server1 run --contract mxnet --servers 2 --nproc 2 --max-restarts 1 \
 is "a server that fails is a failure" "$rc" 7
 has "with its name" "$T/err" 'server 1 \(node rank 0,.*exited with 7'
 has "and all start anew" "$T/err" 'round 1 starts'
-is "the report has it" "$(jq -c '.cause | [.role, .index, .rank]' \
-    "$T/report")" '["server",1,null]'
+is "the report has it" "$(python3 -c 'import json, sys
+c = json.load(open(sys.argv[1]))["cause"]
+print(c["role"], c["index"], "rank" in c)' "$T/report")" 'server 1 False'
 run --contract mxnet --servers 1 --max-restarts 0 -- sh -c \
     '[ $DMLC_ROLE = worker ] && exit 3; sleep 100'
 is "a worker that fails stops them" "$rc" 3

@@ -124,6 +124,9 @@ static void test_values(void **state)
     good("agent --contract mpi,jax --expand c", NULL);
     assert_int_equal(o.contracts, CONTRACT_MPI | CONTRACT_JAX);
     assert_true(o.expand && !o.pass_local_rank);
+    assert_true(o.procs_per_gpu == 1 && !o.bind_gpus && !o.dry_run);
+    good("agent --procs-per-gpu 4 --gpu-bind=single --dry-run c", NULL);
+    assert_true(o.procs_per_gpu == 4 && o.bind_gpus && o.dry_run);
     good("agent --pass-local-rank c", NULL);
     assert_string_equal(o.pass_local_rank, "--local-rank=");
     assert_string_equal(o.args[0], "c");
@@ -308,6 +311,8 @@ static const struct {
     {"agent --contract= c", NULL, "use some of torch"},
     {"agent --pass-local-rank=2 c", NULL, "use one of: dash, underscore"},
     {"agent --expand=1 c", NULL, "it takes no value"},
+    {"agent --gpu-bind closest c", NULL, "use one of: none, single"},
+    {"agent --procs-per-gpu 0 c", NULL, "a whole number from 1 to 64"},
     {"agent --log-max 1M c", NULL, "without --log-dir"},
     {"agent --log-dir d --log-max 1000 c", NULL, "at least 4096"},
     {"agent --log-dir d --log-max 1X c", NULL, "SIZE:KEEP"},
@@ -420,6 +425,8 @@ static void test_print(void **state)
         {"--pass-local-rank", "pass-local-rank", "dash"},
         {"--pass-local-rank=underscore", "pass-local-rank", "underscore"},
         {"--expand", "expand", "1"},
+        {"--gpu-bind=single", "gpu-bind", "single"},
+        {"--procs-per-gpu=2", "procs-per-gpu", "2"},
     };
     unsigned n;
     const struct opt_row *rows = opt_rows(&n);
