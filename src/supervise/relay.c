@@ -15,15 +15,6 @@
 
 #include <string.h>
 
-#define NOT_SHOWN SIZE_MAX
-
-/* The bytes that follow `start` are a new line's. */
-static void begin_line(struct relay *r)
-{
-    r->scanned = r->start;
-    r->is_bar = r->is_over = r->went_up = false;
-    r->shown = NOT_SHOWN;
-}
 
 void relay_init(struct relay *r, char *buf, const char *prefix)
 {
@@ -31,7 +22,7 @@ void relay_init(struct relay *r, char *buf, const char *prefix)
     r->buf = buf;
     (void)text_copy(r->head, RELAY_PREFIX_MAX, prefix);
     r->head_len = strlen(r->head);
-    begin_line(r);
+    relay_begin_line(r);
 }
 
 void relay_set_head(struct relay *r, const char *head, bool json)
@@ -69,21 +60,6 @@ void relay_put(struct relay *r, size_t n)
     r->n_bytes += n;
 }
 
-/* Whether there is a carriage return in buf[scanned..end). One search serves
- * all lines that were read at once. */
-static bool has_cr(struct relay *r, size_t end)
-{
-    const char *cr;
-
-    if (end <= r->no_cr)
-        return false;
-    if (r->no_cr < r->scanned)
-        r->no_cr = r->scanned;
-    cr = memchr(r->buf + r->no_cr, '\r', r->len - r->no_cr);
-    r->no_cr = cr ? (size_t)(cr - r->buf) : r->len;
-    return r->no_cr < end;
-}
-
 /* Look through buf[scanned..end), in which no line ends; what an earlier state
  * had goes. */
 static void skip_states(struct relay *r, size_t end)
@@ -101,7 +77,7 @@ static void skip_states(struct relay *r, size_t end)
         } else if (r->is_over) {
             r->n_hidden += at - r->start;
             r->start = at;
-            r->shown = NOT_SHOWN;
+            r->shown = RELAY_NOT_SHOWN;
             r->is_over = r->went_up = false;
             r->is_bar = true;
         } else {
@@ -193,7 +169,7 @@ static bool finish(struct relay *r, size_t end, struct relay_line *ret)
         return true;
     r->n_hidden += ret->taken;
     r->start = end + 1;
-    begin_line(r);
+    relay_begin_line(r);
     return false;
 }
 
@@ -212,7 +188,7 @@ static bool finish_stream(struct relay *r, struct relay_line *ret)
         return true;
     r->n_hidden += ret->taken;
     r->start = r->len;
-    begin_line(r);
+    relay_begin_line(r);
     return false;
 }
 
@@ -230,7 +206,7 @@ static bool leave_bar(struct relay *r, struct relay_line *ret)
         return true;
     r->n_hidden += ret->taken;
     r->start = r->scanned;
-    begin_line(r);
+    relay_begin_line(r);
     return false;
 }
 
@@ -265,7 +241,7 @@ static bool next_line(struct relay *r, bool at_end, struct relay_line *ret)
             return true;
         newline = memchr(r->buf + r->scanned, '\n', r->len - r->scanned);
         end = newline ? (size_t)(newline - r->buf) : r->len;
-        if (r->is_over || has_cr(r, end))
+        if (r->is_over || relay_has_cr(r, end))
             skip_states(r, end);
         r->scanned = end;
         if (!newline)
@@ -286,7 +262,7 @@ static void take(struct relay *r, const struct relay_line *line)
         extra--; /* It is written again. */
     r->n_hidden += extra;
     r->start += line->taken;
-    begin_line(r);
+    relay_begin_line(r);
 }
 
 static void forget_taken(struct relay *r)
@@ -295,39 +271,10 @@ static void forget_taken(struct relay *r)
         r->start = r->len = r->scanned = r->no_cr = 0;
 }
 
-/* The common case, fast: lines of text before the first carriage return. */
-static size_t take_plain(struct relay *r, char *out, size_t cap)
-{
-    const char *at = r->buf + r->start, *from = r->buf + r->scanned;
-    const char *stop, *newline;
-    size_t n = 0;
-
-    if (r->json || r->is_bar || r->is_over || r->shown != NOT_SHOWN)
-        return 0;
-    stop = r->buf + (has_cr(r, r->len) ? r->no_cr : r->len);
-    while (from < stop &&
-           (newline = memchr(from, '\n', (size_t)(stop - from)))) {
-        size_t len = (size_t)(newline + 1 - at);
-
-        if (r->head_len + len > cap - n)
-            break;
-        memcpy(out + n, r->head, r->head_len);
-        memcpy(out + n + r->head_len, at, len);
-        n += r->head_len + len;
-        r->n_lines++;
-        at = from = newline + 1;
-    }
-    if (n > 0) {
-        r->start = (size_t)(at - r->buf);
-        begin_line(r);
-    }
-    return n;
-}
-
 size_t relay_take(struct relay *r, char *out, size_t cap, bool at_end)
 {
     struct relay_line line;
-    size_t n = take_plain(r, out, cap);
+    size_t n = relay_take_plain(r, out, cap);
 
     while (next_line(r, at_end, &line)) {
         if (relay_write_max(r, &line) > cap - n)
@@ -350,7 +297,7 @@ size_t relay_take_state(struct relay *r, char *out, size_t cap)
     if (!r->is_over)
         line.len = text_whole(line.at, line.len);
     if (relay_write_max(r, &line) > cap) {
-        r->shown = NOT_SHOWN;
+        r->shown = RELAY_NOT_SHOWN;
         return 0;
     }
     r->n_lines++;
@@ -366,7 +313,7 @@ uint64_t relay_drop(struct relay *r, bool at_end, uint64_t *bytes)
         *bytes += line.taken;
         n++;
         r->start += line.taken;
-        begin_line(r);
+        relay_begin_line(r);
     }
     forget_taken(r);
     return n;

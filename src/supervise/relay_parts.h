@@ -18,4 +18,17 @@ size_t relay_write(const struct relay *r, const struct relay_line *line,
 /* The most that relay_write() may need. */
 size_t relay_write_max(const struct relay *r, const struct relay_line *line);
 
+#define RELAY_NOT_SHOWN SIZE_MAX
+
+/* The bytes that follow `start` are a new line's. */
+void relay_begin_line(struct relay *r);
+
+/* Whether there is a carriage return in buf[scanned..end). One search serves
+ * the lines of a window. */
+bool relay_has_cr(struct relay *r, size_t end);
+
+/* As relay_take(), of the lines before the first carriage return; nothing
+ * where there is more to a line than that. */
+size_t relay_take_plain(struct relay *r, char *out, size_t cap);
+
 #endif

@@ -395,6 +395,41 @@ static void test_cuts_never_change_the_output(void **state)
 }
 
 /* What carriage returns rewrite ends as its last state. */
+/* A carriage return anywhere about the edges of what is looked through in one
+ * go, and heads about the length that is copied in one go. */
+static void test_edges_of_the_fast_way(void **state)
+{
+    static const size_t edges[] = {0, 8192, 16384, 24576, 40000};
+    char *in = malloc(IN_MAX), head[64];
+
+    (void)state;
+    assert_non_null(in);
+    for (unsigned i = 0; i < 5 * 7 * 4; i++) {
+        size_t cr = edges[i % 5] + i / 5 % 7, head_len = 30 + i / 35;
+        struct bench *whole, *b;
+
+        memset(head, '#', sizeof head);
+        head[head_len] = '\0';
+        whole = bench_new(head);
+        b = bench_new(head);
+        for (size_t k = 0; k < 40000; k++)
+            in[k] = k % 97 == 96 ? '\n' : (char)('a' + k % 26);
+        if (cr >= 3 && cr - 3 < 40000 && in[cr - 3] != '\n')
+            in[cr - 3] = '\r';
+        feed(whole, in, 40000, RELAY_LINE_MAX);
+        drain(whole, RELAY_OUT_MIN, true);
+        b->small = 140; /* A line, and not much more. */
+        feed(b, in, 40000, 50);
+        drain(b, RELAY_OUT_MIN, true);
+        assert_out(b, whole->out, whole->n_out);
+        assert_int_equal(count(b->out, b->n_out, head), b->r.n_lines);
+        assert_int_equal(b->r.n_hidden, whole->r.n_hidden);
+        bench_free(whole);
+        bench_free(b);
+    }
+    free(in);
+}
+
 static void test_bars_end_as_their_last_state(void **state)
 {
     static const struct {
@@ -554,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_put_beyond_the_room_is_clamped),
         cmocka_unit_test(test_small_reads_scan_each_byte_once),
         cmocka_unit_test(test_cuts_never_change_the_output),
+        cmocka_unit_test(test_edges_of_the_fast_way),
         cmocka_unit_test(test_bars_end_as_their_last_state),
         cmocka_unit_test(test_states_are_shown_once),
         cmocka_unit_test(test_json),
