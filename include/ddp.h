@@ -39,12 +39,13 @@
  *   DDP_BOOTSTRAP_PORT the port to gather on, in place of MASTER_PORT; needed
  *                      where the program itself listens on MASTER_PORT
  *   DDP_TRANSPORT      auto (the default) or tcp: no shared memory
- * After ddp_init, ranks talk over TCP connections that form a ring, on free
- * ports of the addresses by which they reach rank 0, IPv4 or IPv6. Nothing is
- * encrypted: keep the job on a network of its own. Where all ranks are on one
- * machine, of one user and in one network and PID namespace, data goes through
- * memory that they share (a memfd of some MiB; /dev/shm is not used), and the
- * connections only tell who died; where that is not possible on one of them,
+ * After ddp_init, ranks talk over TCP connections that form a ring and, for
+ * small calls, a hypercube, on free ports of the addresses by which they reach
+ * rank 0, IPv4 or IPv6. Nothing is encrypted: keep the job on a network of its
+ * own. Where all ranks are on one machine, of one user and in one network and
+ * PID namespace, data goes through memory that they share (a memfd of some
+ * MiB; /dev/shm is not used), and the connections only tell who died; where
+ * that is not possible on one of them,
  * all use TCP.
  *
  * CALLS. A collective (all_reduce, broadcast, ...) is made by all ranks, in

@@ -162,11 +162,13 @@ static int step_boot(struct ringing *r)
         if (got == DDP_GOT_FRAME && f.kind == DDP_GO && b->conf->rank > 0) {
             r->is_go = true;
             r->has_memory = f.shm == 1;
+            b->has_pairs = f.pairs == 1;
         } else if (got == DDP_GOT_FRAME && f.kind == DDP_READY &&
                    b->conf->rank == 0 && !r->readies[i]) {
             r->readies[i] = 1;
             r->n_ready++;
             r->has_memory = r->has_memory && f.shm == 1;
+            b->has_pairs = b->has_pairs && f.pairs == 1;
         } else {
             ddp_conn_close(c);
             return ddp_boot_fail(b, DDP_EPEER, c->rank, "rank %d closed the "
@@ -180,7 +182,8 @@ static int step_boot(struct ringing *r)
 /* Say READY once, and on rank 0 GO once all are. */
 static void step_ready(struct ringing *r)
 {
-    struct ddp_frame f = {.kind = DDP_READY, .shm = r->b->shm != NULL};
+    struct ddp_frame f = {.kind = DDP_READY, .pairs = 1,
+                          .shm = r->b->shm != NULL};
 
     if (!r->is_ready && r->is_connected[CONTROL] && r->is_connected[DATA] &&
         r->in[CONTROL].fd >= 0 && r->in[DATA].fd >= 0) {
@@ -193,6 +196,7 @@ static void step_ready(struct ringing *r)
     r->is_go = true;
     f.kind = DDP_GO;
     f.shm = r->has_memory;
+    f.pairs = r->b->has_pairs;
     tell_all(r->b, &f); /* A rank that it does not reach is dead: the ring
                          * will tell. */
 }
@@ -260,6 +264,7 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
     if (r) {
         r->b = b;
         r->has_memory = b->shm != NULL;
+        b->has_pairs = b->conf->rank == 0; /* Others hear of it. */
         r->fds = calloc(N_CHANNELS + 1 + GUESTS_MAX + b->n_conns,
                         sizeof *r->fds);
         r->readies = calloc(b->n_conns, 1);

@@ -18,13 +18,17 @@
 
 #include "ddp/conf.h"
 #include "ddp/conn.h"
+#include "ddp/pair.h"
 #include "ddp/shm.h"
 
 /* Connections to the neighbours in the ring. Control carries frames both
- * ways, data elements one way: from prev to here, from here to next. */
+ * ways, data elements one way: from prev to here, from here to next. Pairs
+ * are for small calls, where all ranks have them: else there are none. */
 struct ddp_links {
     struct ddp_conn prev, next;
     int prev_data, next_data;
+    struct ddp_pair *pairs;
+    unsigned n_pairs;
 };
 
 struct ddp_boot {
@@ -39,6 +43,7 @@ struct ddp_boot {
     uint8_t token[DDP_TOKEN];
     uint8_t host[DDP_TOKEN]; /* Of this rank; zeros: shares no memory. */
     unsigned n_elsewhere;    /* Rank 0: ranks of other hosts. */
+    bool has_pairs;          /* All will make pairs: small.h. */
     struct ddp_shm *shm;     /* NULL: this rank has none, or not all have. */
 };
 

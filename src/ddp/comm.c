@@ -3,6 +3,7 @@
 #include "ddp/clock.h"
 #include "ddp/fault.h"
 #include "ddp/nccl.h"
+#include "ddp/small.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,6 +31,8 @@ void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last)
     end(&l->next, last);
     ddp_socket_close(&l->prev_data);
     ddp_socket_close(&l->next_data);
+    for (unsigned i = 0; i < l->n_pairs; i++)
+        ddp_pair_end(&l->pairs[i], last);
 }
 
 static void boot_free(struct ddp_boot *b)
@@ -67,6 +70,8 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
         ddp_socket_close(&b.shm->fd); /* All have it open. */
         c->shm = b.shm;
         b.shm = NULL;
+    } else if (!rc && b.has_pairs) {
+        rc = ddp_small_connect(c, &b, err);
     }
     boot_free(&b);
     return rc;
@@ -134,6 +139,9 @@ void ddp_comm_free(struct ddp_comm *c)
         return;
     ddp_nccl_free(c->nccl, c->broken.code != 0);
     ddp_links_end(&c->links, &bye);
+    for (unsigned i = 0; i < c->links.n_pairs; i++)
+        ddp_pair_free(&c->links.pairs[i]);
+    free(c->links.pairs);
     ddp_shm_free(c->shm);
     ddp_socket_close(&c->wake_fd);
     free(c->scratch);

@@ -5,6 +5,7 @@
 #include "ddp/nccl.h"
 #include "ddp/reduce.h"
 #include "ddp/share.h"
+#include "ddp/small.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -169,7 +170,9 @@ static int run(struct ddp_comm *c, const struct ddp_request *q, bool is_device,
     } else if (!c->broken.code && c->size > 1) {
         if (q->what == DDP_ALL_GATHER)
             place_own_block(c, q);
-        (void)(c->shm ? ddp_share_run : ddp_ring_run)(c, q, &c->broken);
+        (void)(c->shm                  ? ddp_share_run
+               : ddp_small_fits(c, q) ? ddp_small_run
+                                      : ddp_ring_run)(c, q, &c->broken);
     } else if (!c->broken.code) {
         run_alone(q);
     }

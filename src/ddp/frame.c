@@ -135,6 +135,7 @@ static void walk_payload(struct walk *w, struct ddp_frame *f)
     case DDP_READY:
     case DDP_GO:
         walk_u32(w, &f->shm);
+        walk_u32(w, &f->pairs);
         break;
     case DDP_WELCOME:
     case DDP_BYE:

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define DDP_FRAME_MAGIC 0x4c444450u
-#define DDP_FRAME_VERSION 2
+#define DDP_FRAME_VERSION 3
 #define DDP_FRAME_HEAD 8
 #define DDP_FRAME_MAX 512 /* Head and payload. */
 #define DDP_FRAME_TEXT_MAX 450
@@ -61,6 +61,7 @@ struct ddp_frame {
     uint32_t shm_pid, shm_fd; /* TABLE: where the shared memory is; pid 0:
                                * there is none. */
     uint32_t shm;         /* READY, GO: 1 or 0. */
+    uint32_t pairs;       /* READY, GO: 1 where pairs are to be made. */
     uint32_t via_root;    /* TABLE: 1 where the next is rank 0: it listens on
                            * the address that HELLO went to. */
     uint32_t what, type, op, root; /* CALL. */

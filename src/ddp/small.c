@@ -1,0 +1,365 @@
+/* small: see small.h. */
+#include "ddp/small.h"
+#include "ddp/blame.h"
+#include "ddp/clock.h"
+#include "ddp/double.h"
+#include "ddp/reduce.h"
+
+#include <poll.h>
+#include <string.h>
+
+#define TICK_MIN_MS 20
+#define TICK_MAX_MS 1000
+#define TICKS_OF_TIMEOUT 16
+#define SILENT_TICKS 3
+#define SMALL (16 * 1024) /* Measured: docs/benchmarks.md. */
+#define LOST_MS 500 /* For a FAULT that explains a reset connection. */
+
+enum { FD_WAKE, FD_PREV, FD_NEXT, FD_PAIRS };
+
+struct small {
+    struct ddp_comm *c;
+    const struct ddp_request *q;
+    struct ddp_error *err;
+    struct ddp_frame mine;
+    size_t bytes;
+    bool is_gone[2]; /* The ring's connections have ended. */
+    uint64_t began, deadline, tick_ms, next_tick;
+    struct ddp_pair *waits; /* For this one now, or NULL. */
+    struct ddp_pair *lost;  /* Its elements ended: a FAULT may tell why, */
+    uint64_t lost_until;    /* until then. */
+};
+
+bool ddp_small_fits(const struct ddp_comm *c, const struct ddp_request *q)
+{
+    size_t most = c->size == 2 ? DDP_SMALL_MAX : SMALL; /* Two: no detour. */
+
+    return c->links.n_pairs > 0 && q->count <= most / q->width &&
+           (q->what == DDP_ALL_REDUCE || q->what == DDP_BARRIER);
+}
+
+static int fail_lost(struct small *x, const struct ddp_pair *p)
+{
+    return ddp_blame_lost(x->c, x->q, x->err, p->rank, p->said_bye, p->error);
+}
+
+static int stray(struct small *x, int rank)
+{
+    return ddp_blame(x->c, x->q, x->err, DDP_EPEER, rank, "a frame that has "
+                     "no place here came from another rank");
+}
+
+/* A CALL frame of this very call came by the ring: its rank does not take it
+ * for a small one, so it must be another. */
+static int take_ring_call(struct small *x, struct ddp_ahead *ahead, int rank,
+                          const struct ddp_frame *f)
+{
+    int rc;
+
+    if (f->seq != x->mine.seq && !ahead->has_call) {
+        ahead->has_call = true;
+        ahead->call = *f;
+        return 0;
+    }
+    rc = ddp_blame_difference(x->c, x->q, x->err, rank, &x->mine, f);
+    return rc ? rc : stray(x, rank);
+}
+
+static int hear_ring(struct small *x, unsigned side)
+{
+    struct ddp_conn *conn = side ? &x->c->links.next : &x->c->links.prev;
+    struct ddp_ahead *ahead = side ? &x->c->next_ahead : &x->c->prev_ahead;
+    struct ddp_frame f;
+    enum ddp_got got = DDP_GOT_NONE;
+    int rc = 0;
+
+    while (!rc && !x->is_gone[side] &&
+           (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
+        if (f.kind == DDP_FAULT)
+            return ddp_blame_by_frame(x->c, &f, x->err);
+        if (f.kind == DDP_BYE)
+            ahead->said_bye = true;
+        else if (f.kind == DDP_CALL)
+            rc = take_ring_call(x, ahead, conn->rank, &f);
+        else if (f.kind != DDP_PING)
+            rc = stray(x, conn->rank);
+    }
+    if (!rc && got == DDP_GOT_BAD)
+        rc = stray(x, conn->rank);
+    if (got == DDP_GOT_EOF)
+        x->is_gone[side] = true; /* Its elements may be here all the same. */
+    return rc;
+}
+
+/* Take what is before the elements; whether they are complete: 1, 0, or an
+ * error. */
+static int hear_frames(struct small *x, struct ddp_pair *p)
+{
+    struct ddp_frame f;
+    int n, rc;
+
+    while ((n = ddp_pair_peek(p, &f)) > 0) {
+        p->was_heard = true;
+        if (f.kind == DDP_CALL) {
+            rc = ddp_blame_difference(x->c, x->q, x->err, p->rank, &x->mine,
+                                      &f);
+            return rc ? rc : p->in_len >= (size_t)n + x->bytes;
+        }
+        if (f.kind == DDP_FAULT)
+            return ddp_blame_by_frame(x->c, &f, x->err);
+        if (f.kind == DDP_PING)
+            p->waits_for = (int)f.peer;
+        else if (f.kind == DDP_BYE)
+            p->said_bye = true;
+        else
+            return stray(x, p->rank);
+        ddp_pair_take(p, (size_t)n);
+    }
+    return n < 0 ? stray(x, p->rank) : 0;
+}
+
+/* Read from a pair whose elements are wanted: 1 once they are there. */
+static int hear(struct small *x, struct ddp_pair *p, uint64_t now)
+{
+    int rc = hear_frames(x, p);
+
+    while (rc == 0 && ddp_pair_read(p)) {
+        p->heard = now;
+        rc = hear_frames(x, p);
+    }
+    if (rc || !p->is_gone || x->lost)
+        return rc;
+    if (p->said_bye || p->error == 0)
+        return fail_lost(x, p);
+    x->lost = p;
+    x->lost_until = now + LOST_MS;
+    return 0;
+}
+
+/* The silent rank that this one waits for, as far as is known; -1: none. */
+static int find_silent(const struct small *x, uint64_t now)
+{
+    const struct ddp_pair *p = x->waits;
+
+    if (!p)
+        return -1;
+    if (now - p->heard > SILENT_TICKS * x->tick_ms)
+        return p->rank;
+    return p->waits_for == x->c->rank ? -1 : p->waits_for;
+}
+
+/* Tell those who may wait for this rank that it is here. */
+static void ping(struct small *x, uint64_t now)
+{
+    struct ddp_links *l = &x->c->links;
+    struct ddp_frame f = {.kind = DDP_PING,
+                          .peer = (uint32_t)find_silent(x, now)};
+
+    for (unsigned i = 0; i < l->n_pairs; i++)
+        if (!l->pairs[i].has_sent && l->pairs[i].out_len == 0)
+            (void)ddp_pair_put(&l->pairs[i], &f, NULL, 0);
+    if (!x->is_gone[0] && l->prev.out_len == 0)
+        (void)ddp_conn_put(&l->prev, &f);
+    if (!x->is_gone[1] && l->next.out_len == 0)
+        (void)ddp_conn_put(&l->next, &f);
+}
+
+static int tick(struct small *x, uint64_t now)
+{
+    int peer = find_silent(x, now);
+
+    if (x->lost && now >= x->lost_until)
+        return fail_lost(x, x->lost);
+    if (now >= x->deadline)
+        return ddp_blame_late(x->c, x->q, x->err, peer,
+                              !x->waits || x->waits->was_heard ||
+                                  peer != x->waits->rank);
+    if (now >= x->next_tick) {
+        x->next_tick = now + x->tick_ms;
+        ping(x, now);
+    }
+    return 0;
+}
+
+/* Elements of this pair are to come, and are not complete. */
+static short events(const struct small *x, const struct ddp_pair *p)
+{
+    struct ddp_frame f;
+    int n;
+
+    if (p->is_gone)
+        return 0;
+    n = p->is_wanted ? ddp_pair_peek(p, &f) : 0;
+    return (short)((p->is_wanted && !(n > 0 && f.kind == DDP_CALL &&
+                                      p->in_len >= (size_t)n + x->bytes)
+                        ? POLLIN : 0) |
+                   (p->out_len > 0 ? POLLOUT : 0));
+}
+
+/* Wait for any of the connections, and hear them. */
+static int turn(struct small *x)
+{
+    struct ddp_links *l = &x->c->links;
+    struct pollfd p[FD_PAIRS + DDP_PAIRS_MAX];
+    uint64_t now = ddp_now(), until = x->next_tick;
+    int rc = 0;
+
+    if (x->deadline < until)
+        until = x->deadline;
+    if (x->lost && x->lost_until < until)
+        until = x->lost_until;
+    p[FD_WAKE] = (struct pollfd){.fd = x->c->wake_fd, .events = POLLIN};
+    p[FD_PREV] = (struct pollfd){.fd = x->is_gone[0] ? -1 : l->prev.fd,
+                                 .events = ddp_conn_events(&l->prev)};
+    p[FD_NEXT] = (struct pollfd){.fd = x->is_gone[1] ? -1 : l->next.fd,
+                                 .events = ddp_conn_events(&l->next)};
+    for (unsigned i = 0; i < l->n_pairs; i++) {
+        short wants = events(x, &l->pairs[i]);
+
+        p[FD_PAIRS + i] = (struct pollfd){
+            .fd = wants ? l->pairs[i].fd : -1, .events = wants};
+    }
+    if (poll(p, FD_PAIRS + l->n_pairs, ddp_until(now, until, TICK_MAX_MS)) <= 0)
+        memset(p, 0, sizeof p);
+    now = ddp_now();
+    if (p[FD_WAKE].revents)
+        return ddp_blame_aborted(x->c, x->q, x->err);
+    for (unsigned i = 0; i < 2 && !rc; i++)
+        if (p[FD_PREV + i].revents)
+            rc = hear_ring(x, i);
+    for (unsigned i = 0; i < l->n_pairs && !rc; i++) {
+        if (!p[FD_PAIRS + i].revents)
+            continue;
+        (void)ddp_pair_flush(&l->pairs[i]);
+        if (l->pairs[i].is_wanted)
+            rc = hear(x, &l->pairs[i], now);
+        rc = rc < 0 ? rc : 0;
+    }
+    return rc ? rc : tick(x, now);
+}
+
+/* Wait for the elements of a pair, and take them in. */
+static int receive(struct small *x, const struct ddp_step *s,
+                   struct ddp_pair *p)
+{
+    const struct ddp_request *q = x->q;
+    struct ddp_frame f;
+    void *scratch = x->c->scratch;
+    int rc = hear(x, p, x->began);
+
+    x->waits = p;
+    while (rc == 0) {
+        rc = turn(x);
+        if (rc == 0)
+            rc = hear_frames(x, p);
+    }
+    x->waits = NULL;
+    if (rc < 0)
+        return rc;
+    ddp_pair_take(p, (size_t)ddp_pair_peek(p, &f));
+    memcpy(scratch, p->in, x->bytes); /* Aligned. */
+    ddp_pair_take(p, x->bytes);
+    p->is_wanted = false;
+    if (!s->combines)
+        memcpy(q->recv, scratch, x->bytes);
+    else if (p->rank < x->c->rank)
+        ddp_reduce(q->type, q->op, q->recv, scratch, q->recv, q->count);
+    else
+        ddp_reduce(q->type, q->op, q->recv, q->recv, scratch, q->count);
+    return 0;
+}
+
+static int run_steps(struct small *x)
+{
+    struct ddp_step steps[DDP_STEPS_MAX];
+    struct ddp_links *l = &x->c->links;
+    unsigned n = ddp_double_steps((unsigned)x->c->rank, (unsigned)x->c->size,
+                                  steps);
+    int rc = 0;
+
+    for (unsigned i = 0; i < n; i++)
+        if (steps[i].receives)
+            l->pairs[steps[i].pair].is_wanted = true;
+    for (unsigned i = 0; i < n && !rc; i++) {
+        struct ddp_pair *p = &l->pairs[steps[i].pair];
+
+        if (steps[i].sends) {
+            if (ddp_pair_put(p, &x->mine, x->q->recv, x->bytes))
+                rc = hear(x, p, x->began); /* A FAULT may have come first. */
+            p->has_sent = true;
+            if (rc == 0 && p->is_gone)
+                rc = fail_lost(x, p);
+            rc = rc < 0 ? rc : 0;
+        }
+        if (!rc && steps[i].receives)
+            rc = receive(x, &steps[i], p);
+    }
+    for (unsigned i = 0; i < l->n_pairs && !rc; i++)
+        while (!rc && l->pairs[i].out_len > 0 && !l->pairs[i].is_gone)
+            rc = turn(x);
+    return rc;
+}
+
+/* What the neighbours have said before this call began. */
+static int begin(struct small *x)
+{
+    struct ddp_ahead *const ahead[] = {&x->c->prev_ahead, &x->c->next_ahead};
+    int rc = 0;
+
+    for (unsigned i = 0; i < 2 && !rc; i++) {
+        if (!ahead[i]->has_call)
+            continue;
+        ahead[i]->has_call = false;
+        rc = take_ring_call(x, ahead[i],
+                            (i ? &x->c->links.next : &x->c->links.prev)->rank,
+                            &ahead[i]->call);
+    }
+    for (unsigned i = 0; i < 2 && !rc; i++)
+        rc = hear_ring(x, i); /* A failure, say. */
+    return rc;
+}
+
+static void init(struct small *x, struct ddp_comm *c,
+                 const struct ddp_request *q, struct ddp_error *err)
+{
+    uint64_t tick_ms = c->timeout_ms / TICKS_OF_TIMEOUT;
+
+    memset(x, 0, sizeof *x);
+    x->c = c;
+    x->q = q;
+    x->err = err;
+    x->bytes = q->count * q->width;
+    ddp_call_frame(c, q, &x->mine);
+    x->began = ddp_now();
+    x->deadline = x->began + c->timeout_ms;
+    x->tick_ms = tick_ms < TICK_MIN_MS ? TICK_MIN_MS
+                 : tick_ms > TICK_MAX_MS ? TICK_MAX_MS : tick_ms;
+    x->next_tick = x->began + x->tick_ms;
+    for (unsigned i = 0; i < c->links.n_pairs; i++) {
+        struct ddp_pair *p = &c->links.pairs[i];
+
+        p->is_wanted = p->has_sent = p->was_heard = false;
+        p->heard = x->began;
+        p->waits_for = -1;
+    }
+}
+
+int ddp_small_run(struct ddp_comm *c, const struct ddp_request *q,
+                  struct ddp_error *err)
+{
+    struct small x;
+    int rc;
+
+    c->n_calls++;
+    init(&x, c, q, err);
+    if (atomic_load(&c->is_aborted))
+        return ddp_blame_aborted(c, q, err);
+    if (q->recv != q->send && x.bytes > 0)
+        memcpy(q->recv, q->send, x.bytes);
+    rc = begin(&x);
+    if (!rc)
+        rc = run_steps(&x);
+    if (!rc && q->op == DDP_AVG && x.bytes > 0)
+        ddp_divide(q->type, q->recv, q->recv, q->count, (unsigned)c->size);
+    return rc;
+}
