@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # libddp between two hosts: two network namespaces and a cable.
 . "$(dirname "$0")/../lib/tap.sh"
+. "$top/tests/lib/ddp.sh"
 for v in $(compgen -e); do
     case $v in DDP_* | TORCHELASTIC_*) unset "$v" ;; esac
 done
@@ -48,7 +49,6 @@ ok "its other end" on "$b" bash -ec "
     ip addr add 10.9.0.2/24 dev vb
     ip link set vb up"
 
-declare -a pids
 # rank R HOST ADDR COMMAND...: of 4.
 rank()
 {
@@ -57,35 +57,6 @@ rank()
     RANK=$r WORLD_SIZE=4 MASTER_ADDR=$addr MASTER_PORT=29500 \
         on "$host" "$@" >"$T/out.$r" 2>&1 </dev/null &
     pids[r]=$!
-}
-# ended STATUS RANK...
-ended()
-{
-    local want=$1 r rc
-    shift
-    for r; do
-        until_true 60 gone "${pids[r]}" || {
-            echo "rank $r still runs"
-            return 1
-        }
-        wait "${pids[r]}"
-        rc=$?
-        [ $rc -eq "$want" ] && continue
-        echo "rank $r: status $rc, wanted $want"
-        cat "$T/out.$r"
-        return 1
-    done
-}
-said()
-{
-    local re=$1 r
-    shift
-    for r; do
-        grep -qE -- "$re" "$T/out.$r" && continue
-        echo "rank $r has not said: $re"
-        cat "$T/out.$r"
-        return 1
-    done
 }
 # Ranks 0 and 1 are on host a, 2 and 3 on host b.
 both()
@@ -99,7 +70,7 @@ both()
 }
 
 both 10.9.0.1 10.9.0.1 "$check" sums
-ok "IPv4" ended 0 0 1 2 3
+ok "IPv4" ended 0 60 0 1 2 3
 
 settled() { on "$1" ip -6 addr show dev "$2" scope link | grep inet6 |
     grep -qv tentative; }
@@ -107,11 +78,11 @@ if until_true 5 settled "$a" va && until_true 5 settled "$b" vb; then
     on "$a" ip -6 addr add fd09::1/64 dev va nodad
     on "$b" ip -6 addr add fd09::2/64 dev vb nodad
     both fd09::1 fd09::1 "$check" sums
-    ok "IPv6" ended 0 0 1 2 3
+    ok "IPv6" ended 0 60 0 1 2 3
     local_a=$(on "$a" ip -6 addr show dev va scope link |
         awk '/inet6/ {sub("/.*", "", $2); print $2}')
     both "$local_a%va" "$local_a%vb" "$check" sums
-    ok "IPv6, link-local" ended 0 0 1 2 3
+    ok "IPv6, link-local" ended 0 60 0 1 2 3
 else
     skip "IPv6" "there is none here"
 fi
@@ -122,7 +93,7 @@ rank 0 "$a" node0.invalid "$check" sums
 rank 2 "$a" 127.0.0.1 "$check" sums
 rank 1 "$b" 10.9.0.1 "$check" sums
 rank 3 "$b" 10.9.0.1 "$check" sums
-ok "an address that is loopback elsewhere is an error" ended 3 0 1 2 3
+ok "an address that is loopback elsewhere is an error" ended 3 60 0 1 2 3
 ok "which says so" said \
     "code -1 peer 2 .*MASTER_ADDR must not be loopback on rank 2's" 0 1 2 3
 
@@ -130,7 +101,7 @@ export DDP_TIMEOUT=2s
 both 10.9.0.1 10.9.0.1 "$check" loop 10000
 ok "a loop of all_reduce" until_true 20 said "in the loop" 0 1 2 3
 ok "the cable is cut" on "$a" ip link set va down
-ok "all ranks fail at the deadline" ended 3 0 1 2 3
+ok "all ranks fail at the deadline" ended 3 60 0 1 2 3
 quiet="is silent|has not made this call"
 ok "ranks of host a name one of host b" said "code -5 peer [23] .*($quiet)" 0 1
 ok "ranks of host b name one of host a" said "code -5 peer [01] .*($quiet)" 2 3
