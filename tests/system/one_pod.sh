@@ -5,6 +5,13 @@ fast=(--restart-backoff 10ms:50ms)
 
 run() { timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 
+# One file for any image.
+is "agent is a static pie" "$(readelf -dW "$agent" | grep -cE 'NEEDED|PIE')" 1
+is "that needs no loader" "$(readelf -lW "$agent" | grep -c INTERP)" 0
+strip -o "$T/stripped" "$agent"
+ok "and is under 2.5 MB, stripped" \
+    test "$(stat -c %s "$T/stripped")" -lt 2500000
+
 # The example of the README: rank 2 fails in every attempt.
 run --nproc 4 "${fast[@]}" -- sh -c \
     'echo $RANK $LOCAL_RANK $WORLD_SIZE; [ $RANK != 2 ] || { sleep .3; exit 1; }
