@@ -125,6 +125,22 @@ def command_of(pid):
         return ""
 
 
+def s6_folder(folder, run, ends=False):
+    """The command that supervises `run` alone; `ends`: once, and then it ends.
+    s6 starts a service again at most once a second."""
+    service = os.path.join(folder, "one")
+    os.mkdir(service)
+    scripts = {"run": f"exec {run}"}
+    if ends:
+        scripts["finish"] = f"exec s6-svscanctl -t {folder}"
+    for name, words in scripts.items():
+        path = os.path.join(service, name)
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"#!/bin/sh\n{words}\n")
+        os.chmod(path, 0o755)
+    return ["s6-svscan", folder]
+
+
 class Bench:
     """Rows of one benchmark: a value for each program, ratios and limits."""
 

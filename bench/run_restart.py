@@ -42,6 +42,7 @@ def gaps_ms(command, file, seconds):
 
 def restart(folder):
     file = os.path.join(folder, "stamps")
+    os.mkdir(os.path.join(folder, "s6"))
     b = common.Bench("restart", "Death of a worker to the first instruction "
                      "of its replacement, back-off 0 (median)")
     programs = {
@@ -51,6 +52,8 @@ def restart(folder):
         "agent, pod of 4":
             [AGENT, "--nproc", "4", "--max-restarts", str(RESTARTS),
              "--restart-backoff", "0:0", "--", STAMP, file],
+        "s6-svscan, one service":
+            common.s6_folder(os.path.join(folder, "s6"), f"{STAMP} {file}"),
         "torchrun, pod of 4":
             [TORCHRUN, "--no-python", "--nproc-per-node", "4",
              "--max-restarts", "5", "--monitor-interval", "0.1", STAMP, file]}
@@ -59,7 +62,7 @@ def restart(folder):
         if not have(command[0]):
             b.skip(name, "not installed")
             continue
-        gaps = gaps_ms(command, file, 120)
+        gaps = gaps_ms(command, file, 8 if command[0] == "s6-svscan" else 120)
         if not gaps:
             b.skip(name, "no restart was seen")
             continue

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Start to end: one worker of `true`, and 64 of them."""
 import sys
+import tempfile
 
 import common
 from common import AGENT, LOOP, TORCHRUN, have, quantile
@@ -19,7 +20,8 @@ def torchrun_ms(nproc):
     return t if isinstance(t, str) else common.median(t) / 1000
 
 
-def one_worker():
+def one_worker(folder):
+    s6 = common.s6_folder(folder, "true", ends=True)
     b = common.Bench("start", "Start to end of `true`, one worker (25th "
                      f"percentile of {ROUNDS}, in turns)")
     commands = {"tini-static -s": "tini-static -s -- true",
@@ -30,7 +32,9 @@ def one_worker():
                 "catatonit": "catatonit -- true",
                 "hydra": "mpiexec.hydra -n 1 true"}
     slow = {"Open MPI": "mpirun.openmpi -n 1 true",
-            "GNU parallel": "parallel true ::: 1"}
+            "GNU parallel": "parallel true ::: 1",
+            "chronic, of moreutils": "chronic true",
+            "s6-svscan, one service": " ".join(s6)}
     for table in (commands, slow):
         for name in list(table):
             if not have(table[name].split()[0]):
@@ -75,4 +79,5 @@ def many_workers():
 
 
 if __name__ == "__main__":
-    sys.exit(one_worker() | many_workers())
+    with tempfile.TemporaryDirectory() as scratch:
+        sys.exit(one_worker(scratch) | many_workers())
