@@ -6,7 +6,10 @@
 #include "base/log.h"
 #include "supervise/guard.h"
 
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define GUARD_AFTER_MS 5
 
@@ -41,6 +44,22 @@ static bool look_for_others(const struct loop *l)
     return scratch_sweep(&l->folder, SHM_DIR, SCRATCH_AGE_S);
 }
 
+/* Of the linker: the first byte of the program, and the one behind its code. */
+extern char __executable_start[], etext[];
+
+/* The start is over, and most of its code is not needed any more: while the
+ * workers run agent is to be small. The pages stay in the kernel's cache, and
+ * are mapped again where they are used. */
+static void let_go_of_code(void)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t from = ((uintptr_t)__executable_start + page - 1) & ~(page - 1);
+    uintptr_t to = (uintptr_t)etext & ~(page - 1);
+
+    if (to > from)
+        (void)madvise((void *)from, to - from, MADV_DONTNEED);
+}
+
 /* Forking the guard takes longer than all the rest of a start, so a job that
  * is over at once does without; until then PDEATHSIG alone must do. */
 static void on_guard_time(uv_timer_t *t)
@@ -55,6 +74,8 @@ static void on_guard_time(uv_timer_t *t)
     if (first)
         (void)look_for_others(l);
     loop_note_machine(l);
+    if (first)
+        let_go_of_code();
 }
 
 void loop_guard_them(struct loop *l)
