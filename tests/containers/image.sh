@@ -46,6 +46,26 @@ is "it has the set unpacked" \
     "$? $(grep -c 'rank0. t.*-ubyte$' "$T/mnist.out")" "0 4"
 has "and is offline" "$T/mnist.out" 'http_proxy=http://127'
 
+# The init container hands agent and the data set to an image without either.
+ok "Dockerfile.init" image agent-init:test Dockerfile.init \
+    --build-arg AGENT=agent:test --build-arg BASE="$base"
+mkdir -m 777 "$T/work"
+in_pod=(-v "$T/work:/work" -v "$top/examples/digits:/sets:ro"
+    -e AGENT_DATASET=/sets/manifest.json -e AGENT_STAGE=/work/data)
+run init "${in_pod[@]}" -e AGENT_DIR=/work --shm-size 128m agent-init:test \
+    --nproc 2
+is "the init container ends with 0" $? 0
+# shellcheck disable=SC2016 # for the worker's shell
+run main "${in_pod[@]}" --entrypoint /work/agent "$base" -- \
+    sh -c 'ls "$AGENT_DATASET_DIR/MNIST/raw"'
+is "the main container has both" \
+    "$? $(grep -c 'rank0. t.*-ubyte$' "$T/main.out")" "0 4"
+has "and finds the stage" "$T/main.err" 'found verified in .work.data'
+run small "${in_pod[@]}" -e AGENT_DIR=/work --shm-size 1m agent-init:test \
+    --nproc 8
+is "a small /dev/shm is found before" $? 30
+has "with what to do" "$T/small.out" 'medium: Memory'
+
 # The one static file in an image with nothing else.
 mkdir "$T/scratch"
 cp "$agent" "$T/scratch/agent"
@@ -63,6 +83,7 @@ is "read-only root, any uid, no capability" \
 start stop agent:test -- sh -c 'trap "echo asked; exit 0" TERM; echo up
     while :; do sleep .05; done'
 ok "a job runs" wait_for says stop 'up'
+ok "its health is asked by agent status" podman healthcheck run "stop-$$"
 ok "podman stop" podman stop -t 20 "stop-$$"
 is "ends it with 143" "$(code_of stop)" 143
 ok "the worker was asked" says stop 'asked'
