@@ -21,7 +21,6 @@ struct ddp_pair {
     uint8_t *in, *out; /* Of DDP_PAIR_BUFFER. */
     /* Of the call that is in progress: */
     bool is_wanted; /* Elements are to come. */
-    bool has_sent;  /* Elements have gone. */
     bool was_heard; /* Anything came. */
     uint64_t heard; /* When; or when the call began. */
     int waits_for;  /* The silent rank that it waits for, or -1. */

@@ -148,7 +148,8 @@ static int find_silent(const struct small *x, uint64_t now)
     return p->waits_for == x->c->rank ? -1 : p->waits_for;
 }
 
-/* Tell those who may wait for this rank that it is here. */
+/* Tell all that this rank is here: also whom it has sent its part may wait for
+ * it by now, in the next call. */
 static void ping(struct small *x, uint64_t now)
 {
     struct ddp_links *l = &x->c->links;
@@ -156,7 +157,7 @@ static void ping(struct small *x, uint64_t now)
                           .peer = (uint32_t)find_silent(x, now)};
 
     for (unsigned i = 0; i < l->n_pairs; i++)
-        if (!l->pairs[i].has_sent && l->pairs[i].out_len == 0)
+        if (l->pairs[i].out_len == 0)
             (void)ddp_pair_put(&l->pairs[i], &f, NULL, 0);
     if (!x->is_gone[0] && l->prev.out_len == 0)
         (void)ddp_conn_put(&l->prev, &f);
@@ -286,7 +287,6 @@ static int run_steps(struct small *x)
         if (steps[i].sends) {
             if (ddp_pair_put(p, &x->mine, x->q->recv, x->bytes))
                 rc = hear(x, p, x->began); /* A FAULT may have come first. */
-            p->has_sent = true;
             if (rc == 0 && p->is_gone)
                 rc = fail_lost(x, p);
             rc = rc < 0 ? rc : 0;
@@ -338,7 +338,7 @@ static void init(struct small *x, struct ddp_comm *c,
     for (unsigned i = 0; i < c->links.n_pairs; i++) {
         struct ddp_pair *p = &c->links.pairs[i];
 
-        p->is_wanted = p->has_sent = p->was_heard = false;
+        p->is_wanted = p->was_heard = false;
         p->heard = x->began;
         p->waits_for = -1;
     }

@@ -102,7 +102,7 @@ void world_with_zero(struct world *w)
         return;
     if (world_chance(w, 40))
         (void)world_plan(w, w->now + world_draw(w, 2000), EV_KILL, other);
-    if (!world_chance(w, 20))
+    if (!world_chance(w, world_is_elastic(w) ? 60 : 20))
         return;
     e = world_plan(w, w->now, EV_PART, other);
     e->ms = 20000 + world_draw(w, 60000);
