@@ -36,7 +36,9 @@ warnings := -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes \
 harden := -fstack-protector-strong \
     $(if $(SAN),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 AGENT_CPPFLAGS := -D_GNU_SOURCE -DAGENT_VERSION='"$(VERSION)"' -Isrc -Iinclude
-AGENT_CFLAGS := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections \
+# No name of the build folder in what is built: two builds give the same bytes.
+AGENT_CFLAGS := -std=gnu11 '-ffile-prefix-map=$(CURDIR)=.' -fPIC \
+    -fvisibility=hidden -ffunction-sections \
     -fdata-sections -MMD -MP $(warnings) $(harden) \
     $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
     -fno-sanitize-recover=all) $(if $(COV),--coverage)
@@ -87,7 +89,22 @@ examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
 all: $(programs) $(libraries) $(examples) docs-built
 .PHONY: all
 
-$(O)/obj/%.o: %.c
+# Written anew where it would say something else: what depends on it is then
+# built anew, with another compiler, other flags or another prefix.
+define settle
+@mkdir -p $(@D)
+@printf '%s\n' '$(subst ','\'',$(1))' | cmp -s - $@ || \
+    printf '%s\n' '$(subst ','\'',$(1))' >$@
+endef
+$(O)/flags: FORCE
+	$(call settle,$(CC) $(AGENT_CPPFLAGS) $(CPPFLAGS) \
+	    $(filter-out $(warnings),$(AGENT_CFLAGS)) $(CFLAGS))
+$(O)/places: FORCE
+	$(call settle,$(prefix) $(libdir) $(includedir) $(VERSION))
+FORCE:
+.PHONY: FORCE
+
+$(O)/obj/%.o: %.c $(O)/flags
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(compile) -c -o $@ $<
@@ -142,7 +159,7 @@ $(O)/libddp.so.1: $(ddp_obj) src/ddp/libddp.map
 	    $(ddp_obj) -lpthread -ldl -lm $(LDLIBS)
 $(O)/libddp.so: $(O)/libddp.so.1
 	$(Q)ln -sf libddp.so.1 $@
-$(O)/ddp.pc: src/ddp/ddp.pc.in Makefile
+$(O)/ddp.pc: src/ddp/ddp.pc.in $(O)/places
 	@mkdir -p $(@D)
 	$(Q)sed -e 's|@prefix@|$(prefix)|' -e 's|@libdir@|$(libdir)|' \
 	    -e 's|@includedir@|$(includedir)|' -e 's|@version@|$(VERSION)|' \
@@ -341,6 +358,16 @@ bench-ddp: deps
 	    $(if $(shell command -v mpicc),$(O)/bench_mpi)
 	$(Q)O=$(abspath $(O)) bench/ddp $(BENCH_FLAGS)
 BENCH_FLAGS ?= --strict
+# The source archive; and the proof that it is whole and that another folder
+# gives the same bytes.
+dist_name := agent-$(VERSION)
+dist:
+	$(Q)scripts/dist $(dist_name) $(O)/$(dist_name).tar.gz
+distcheck: deps
+	$(Q)$(MAKE) --no-print-directory all dist
+	$(Q)O=$(abspath $(O)) CC='$(CC)' tests/run -o $(O)/results dist \
+	    "scripts/distcheck $(dist_name) $(abspath $(O)/$(dist_name).tar.gz)"
+	$(Q)tests/run --summary $(O)/results dist
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -369,7 +396,7 @@ ci:
     bench-barrier bench-ddp bench-gpu build-sim \
     bench bench-built bench-deps bench-barrier build-sim \
     bench-barrier bench-dataset bench-logs soak-logs build-sim \
-    demo soak deps ci
+    demo soak deps ci dist distcheck
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)
