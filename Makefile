@@ -13,6 +13,7 @@ libdir  ?= $(exec_prefix)/lib
 includedir ?= $(prefix)/include
 datadir ?= $(prefix)/share
 mandir  ?= $(datadir)/man
+docdir  ?= $(datadir)/doc/agent
 INSTALL ?= install
 INSTALL_PROGRAM ?= $(INSTALL)
 INSTALL_DATA ?= $(INSTALL) -m 644
@@ -44,6 +45,8 @@ AGENT_CFLAGS := -std=gnu11 '-ffile-prefix-map=$(CURDIR)=.' -fPIC \
     -fno-sanitize-recover=all) $(if $(COV),--coverage)
 AGENT_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--gc-sections \
     $(if $(SAN),-fsanitize=$(SAN)) $(if $(COV),--coverage)
+# What was really linked: scripts/sbom.
+map = -Wl,-Map=$@.map
 # 80 KB of agent that nobody reads at run time; who links libddp may.
 unwind = $(if $(filter src/ddp/%,$<),,-fno-asynchronous-unwind-tables)
 compile = $(CC) $(AGENT_CPPFLAGS) $(CPPFLAGS) $(AGENT_CFLAGS) $(unwind) $(CFLAGS)
@@ -86,7 +89,9 @@ programs := $(if $(SAN),,$(O)/agent) $(O)/agent-fetch $(O)/agent-probe \
 libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
 examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
 
-all: $(programs) $(libraries) $(examples) docs-built
+# NOTICE, licences and SPDX document of this build.
+notices := $(if $(SAN),,$(O)/doc/agent.spdx.json)
+all: $(programs) $(libraries) $(examples) docs-built $(notices)
 .PHONY: all
 
 # Written anew where it would say something else: what depends on it is then
@@ -98,7 +103,8 @@ define settle
 endef
 $(O)/flags: FORCE
 	$(call settle,$(CC) $(AGENT_CPPFLAGS) $(CPPFLAGS) \
-	    $(filter-out $(warnings),$(AGENT_CFLAGS)) $(CFLAGS))
+	    $(filter-out $(warnings),$(AGENT_CFLAGS)) $(CFLAGS) \
+	    $(AGENT_LDFLAGS) $(map) $(LDFLAGS) $(LDLIBS))
 $(O)/places: FORCE
 	$(call settle,$(prefix) $(libdir) $(includedir) $(VERSION))
 FORCE:
@@ -118,14 +124,14 @@ relative := -Wl,-z,pack-relative-relocs
 $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
     $(O)/libagent.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(CFLAGS) $(LDFLAGS) \
-	    -o $@ $^ $(static_libs) $(LDLIBS) 2>$@.ldlog || \
+	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(map) $(CFLAGS) \
+	    $(LDFLAGS) -o $@ $^ $(static_libs) $(LDLIBS) 2>$@.ldlog || \
 	    { cat $@.ldlog >&2; exit 1; }
 
 # Dynamic, as it opens what it asks; but it needs no library of its own.
 $(O)/agent-probe: $(probe_obj)
 	$(call say,LD,$@)
-	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(map) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(jansson_static) -ldl $(LDLIBS)
 
 # A program of its own: dynamic, with libcurl, for where images are built.
@@ -134,14 +140,14 @@ $(O)/libfetch.a: $(fetch_obj)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(O)/agent-fetch: $(fetch_main:%.c=$(O)/obj/%.o) $(O)/libfetch.a $(O)/libagent.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+	$(Q)$(CC) -pie $(AGENT_LDFLAGS) $(map) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 	    $(fetch_libs) $(LDLIBS)
 
 # Dynamic, with libddp inside: one file to copy.
 $(O)/liballreduce.a: $(reduce_obj)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
-reduce_link = $(CC) -pie $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+reduce_link = $(CC) -pie $(AGENT_LDFLAGS) $(map) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
     -lpthread -lm $(LDLIBS)
 $(O)/agent-allreduce: $(reduce_main:%.c=$(O)/obj/%.o) $(O)/liballreduce.a \
     $(O)/libddp.a $(O)/libagent.a
@@ -154,7 +160,7 @@ $(O)/libddp.a: $(ddp_obj)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 $(O)/libddp.so.1: $(ddp_obj) src/ddp/libddp.map
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -Wl,-soname,libddp.so.1 $(AGENT_LDFLAGS) $(CFLAGS) \
+	$(Q)$(CC) -shared -Wl,-soname,libddp.so.1 $(AGENT_LDFLAGS) $(map) $(CFLAGS) \
 	    -Wl,--version-script,src/ddp/libddp.map $(LDFLAGS) -o $@ \
 	    $(ddp_obj) -lpthread -ldl -lm $(LDLIBS)
 $(O)/libddp.so: $(O)/libddp.so.1
@@ -237,6 +243,8 @@ docs := $(if $(SAN),,$(O)/man/agent.1 $(O)/man/agent-fetch.1 \
     $(O)/man/agent-allreduce.1 $(O)/completions/agent.bash \
     $(O)/completions/_agent)
 docs-built: $(docs)
+$(O)/doc/agent.spdx.json: $(programs) $(O)/libddp.so.1 scripts/sbom NOTICE
+	$(Q)scripts/sbom $(VERSION) $(@D) NOTICE $(filter $(O)/%,$^)
 $(O)/man/%.1: $(O)/%
 	@mkdir -p $(@D)
 	$(Q)$< --help=man >$@.tmp && mv $@.tmp $@
@@ -400,12 +408,13 @@ ci:
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)
+notice_files := NOTICE licenses agent.spdx.json
 install: all
 	$(Q)$(INSTALL) -d $(call dest,$(bindir)) $(call dest,$(libdir)/pkgconfig) \
 	    $(call dest,$(includedir)) $(call dest,$(mandir)/man1) \
 	    $(call dest,$(mandir)/man3) \
 	    $(call dest,$(datadir)/bash-completion/completions) \
-	    $(call dest,$(datadir)/zsh/site-functions)
+	    $(call dest,$(datadir)/zsh/site-functions) $(call dest,$(docdir))
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-probe $(call dest,$(bindir)/agent-probe)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-fetch $(call dest,$(bindir)/agent-fetch)
@@ -426,6 +435,7 @@ install: all
 	    $(call dest,$(datadir)/bash-completion/completions/agent)
 	$(Q)$(INSTALL_DATA) $(O)/completions/_agent \
 	    $(call dest,$(datadir)/zsh/site-functions/_agent)
+	$(Q)$(INSTALL_DATA) $(notice_files:%=$(O)/doc/%) $(call dest,$(docdir))
 install-strip:
 	$(Q)$(MAKE) --no-print-directory install INSTALL_PROGRAM='$(INSTALL) -s'
 uninstall:
@@ -441,7 +451,8 @@ uninstall:
 	    $(call dest,$(mandir)/man1/agent.1) \
 	    $(call dest,$(mandir)/man3/ddp.3) \
 	    $(call dest,$(datadir)/bash-completion/completions/agent) \
-	    $(call dest,$(datadir)/zsh/site-functions/_agent)
+	    $(call dest,$(datadir)/zsh/site-functions/_agent) \
+	    $(notice_files:%=$(call dest,$(docdir))/%)
 clean:
 	rm -rf $(O)
 distclean: clean
