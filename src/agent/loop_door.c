@@ -39,6 +39,22 @@ bool loop_conn_make_room(void *ctx)
     return pod_conn_make_room(&((struct loop *)ctx)->pod);
 }
 
+void loop_say_cpus(const struct plan *p)
+{
+    char list[256];
+
+    if (p->cpus.why[0])
+        log_warning("--cpu-bind: %s; the workers are not pinned, going on",
+                    p->cpus.why);
+    for (uint32_t i = 0; p->cpus.masks && i < p->nproc; i++) {
+        struct text t;
+
+        text_init(&t, list, sizeof list);
+        cpu_print(&p->cpus.masks[i], &t);
+        log_debug("worker %u is pinned to CPUs %s", i, list);
+    }
+}
+
 void loop_say_plan(const struct plan *p)
 {
     const struct options *o = p->o;
@@ -54,6 +70,7 @@ void loop_say_plan(const struct plan *p)
         log_warning("the token is shorter than %d bytes and may be guessed: "
                     "use one such as openssl rand -hex 32 prints; going on",
                     TOKEN_SHORT);
+    loop_say_cpus(p);
     if (o->offline)
         log_info("offline: what workers ask of other hosts by HTTP or HTTPS "
                  "fails at once; a guard against accident, no sandbox "

@@ -50,6 +50,16 @@ static void add_words(struct jsonw *j, const char *name, char *const *words)
     jsonw_close(j, ']');
 }
 
+static void add_cpus(struct jsonw *j, const struct cpu_mask *m)
+{
+    char list[2048]; /* Of 400 ranges. */
+    struct text t;
+
+    text_init(&t, list, sizeof list);
+    cpu_print(m, &t);
+    jsonw_string(j, "cpus", list);
+}
+
 static int add_process(struct jsonw *j, struct loop *l,
                        const struct pod_round *at, uint32_t i, struct err *e)
 {
@@ -72,6 +82,8 @@ static int add_process(struct jsonw *j, struct loop *l,
     } else {
         jsonw_int(j, "index", in.index);
     }
+    if (in.kind == CONTRACT_WORKER && l->plan->cpus.masks)
+        add_cpus(j, &l->plan->cpus.masks[i]);
     add_words(j, "argv", spec.argv);
     add_env(j, l);
     jsonw_close(j, '}');
@@ -175,6 +187,7 @@ int loop_dry_run(const struct plan *plan)
         return ERR_AGENT;
     }
     l->plan = plan;
+    loop_say_cpus(plan);
     if (print(l, &e) == 0)
         return 0;
     log_error("%s", e.text);

@@ -229,6 +229,7 @@ int loop_barrier_new(struct loop *l, struct err *e);
 void loop_conn_admit(void *ctx, uint32_t conn);
 bool loop_conn_make_room(void *ctx);
 void loop_say_plan(const struct plan *p);
+void loop_say_cpus(const struct plan *p);
 
 /* loop_streams.c */
 void stream_open(struct stream *s, int fd);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 int loop_workers_new(struct loop *l, struct err *e)
@@ -50,6 +51,23 @@ int loop_workers_new(struct loop *l, struct err *e)
     return 0;
 }
 
+/* The pod's CPUs may be others than at the start of agent: a worker that none
+ * of its own is left for runs on all. To do it again tells. */
+static void check_cpus(const struct loop *l, uint32_t i, pid_t pid)
+{
+    const struct cpu_mask *m = &l->plan->cpus.masks[i];
+    char list[256];
+    struct text t;
+
+    if (syscall(SYS_sched_setaffinity, pid, sizeof m->bits, m->bits) == 0 ||
+        errno == ESRCH)
+        return;
+    text_init(&t, list, sizeof list);
+    cpu_print(m, &t);
+    log_warning("worker %u is not pinned to CPUs %s: %s; have the pod's CPUs "
+                "changed? Going on", i, list, strerror(errno));
+}
+
 static void start_worker(struct loop *l, const struct pod_round *round,
                          uint32_t i)
 {
@@ -66,6 +84,10 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     struct contract_in in;
     struct child c;
 
+    if (l->plan->cpus.masks && i < l->plan->nproc) {
+        spec.cpus = l->plan->cpus.masks[i].bits;
+        spec.cpus_size = sizeof l->plan->cpus.masks[i].bits;
+    }
     loop_describe(l, &in, round, i);
     stream_begin(&w->out, &in,
                  l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
@@ -82,6 +104,8 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     }
     w->pid = w->last_pid = c.pid;
     w->exec_fd = c.exec_fd;
+    if (spec.cpus_size > 0)
+        check_cpus(l, i, c.pid);
     if (spec.tty)
         return;
     stream_open(&w->out, c.out_fd);

@@ -96,6 +96,30 @@ static void gpu_bind_print(const struct opt_row *row, const struct options *o,
     text_add(t, "%s", gpu_bind_words[o->bind_gpus]);
 }
 
+static const char *const cpu_bind_words[] = {"none", "numa", "cores", NULL};
+static const enum cpu_bind cpu_binds[] = {CPU_BIND_NONE, CPU_BIND_NODE,
+                                          CPU_BIND_CORES};
+
+static int cpu_bind_read(const struct opt_value *v, struct options *o,
+                         struct err *e)
+{
+    int i = opt_read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->cpu_bind = cpu_binds[i];
+    return 0;
+}
+
+static void cpu_bind_print(const struct opt_row *row, const struct options *o,
+                           struct text *t)
+{
+    (void)row;
+    for (int i = 0; cpu_bind_words[i]; i++)
+        if (o->cpu_bind == cpu_binds[i])
+            text_add(t, "%s", cpu_bind_words[i]);
+}
+
 #define TYPE(id, name, arg, words, optional, read, print)                      \
     const struct opt_type opt_type_##id = {name, arg, words, optional, read,   \
                                            print}
@@ -103,5 +127,7 @@ TYPE(contract, "list of words", "LIST", contract_words, false, contract_read,
      contract_print);
 TYPE(gpu_bind, "word", "none|single", gpu_bind_words, false, gpu_bind_read,
      gpu_bind_print);
+TYPE(cpu_bind, "word", "none|numa|cores", cpu_bind_words, false, cpu_bind_read,
+     cpu_bind_print);
 TYPE(local_rank, "word", "dash|underscore", local_rank_words, true,
      local_rank_read, local_rank_print);

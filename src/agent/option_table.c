@@ -131,6 +131,14 @@ static const struct opt_row rows[] = {
      .more = "Its CUDA_VISIBLE_DEVICES is the one entry, LOCAL_RANK is 0. "
              "There must be a GPU for each worker.",
      .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "cpu-bind", cpu_bind, "none",
+         "Pin each worker to CPUs near its GPU."),
+     .more = "\"numa\": to all CPUs of one NUMA node that the pod may use. "
+             "\"cores\": to a share of that node's cores that no other worker "
+             "of the pod has. Without GPUs workers are spread over the nodes. "
+             "Where the machine does not say enough, a warning, and they are "
+             "not pinned.",
+     .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
          "Append --local-rank=N."),
      .none = "off",
@@ -366,7 +374,7 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER("hang-timeout"), LATER("hang-signal"),
-    LATER("cpu-bind"), LATER("nccl-ifname"),
+    LATER("nccl-ifname"),
 };
 
 const struct opt_row *opt_rows(unsigned *ret_n)

@@ -6,6 +6,7 @@
 #ifndef AGENT_OPTIONS_H
 #define AGENT_OPTIONS_H
 
+#include "agent/cpu_plan.h"
 #include "agent/topology.h"
 #include "base/err.h"
 #include "base/exit_map.h"
@@ -90,6 +91,7 @@ struct torchrun_options {
     uint64_t stop_with;     /* those that would else be passed on. */
     const char *without_effect;
     bool virtual_local_rank;
+    enum cpu_bind numa_binding;
     unsigned shutdown_s;
     bool random_id; /* job_id is to be made. */
     char address[256]; /* What master_addr points at. */
@@ -157,6 +159,7 @@ struct options {
     unsigned servers; /* mxnet's, in this pod. */
     unsigned procs_per_gpu;
     bool bind_gpus;   /* --gpu-bind single. */
+    enum cpu_bind cpu_bind;
     bool dry_run;
     bool role_given;  /* --role. */
 

@@ -71,6 +71,22 @@ static int check_gpus(const struct plan *p, struct err *e)
                    p->n_gpus == 1 ? " is" : "s are", o->procs_per_gpu);
 }
 
+static int bind_cpus(struct plan *p, struct err *e)
+{
+    const struct options *o = p->o;
+    enum cpu_bind torchs = o->torchrun.numa_binding;
+    struct cpu_ask ask = {.how = torchs ? torchs : o->cpu_bind,
+                          .is_torchrun = torchs != CPU_BIND_NONE,
+                          .nproc = p->nproc,
+                          .n_gpus = p->n_gpus,
+                          .procs_per_gpu = o->procs_per_gpu,
+                          .visible = p->visible,
+                          .order = variable(p->envp, "CUDA_DEVICE_ORDER"),
+                          .root = ""};
+
+    return cpu_bind_make(&ask, &p->cpus, e);
+}
+
 /* mxnet: which processes run here besides workers. */
 static int count_servers(struct plan *p, struct err *e)
 {
@@ -211,6 +227,8 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         r = count_servers(ret, e);
     if (r == 0)
         r = check_gpus(ret, e);
+    if (r == 0)
+        r = bind_cpus(ret, e);
     if (r != 0)
         return r;
     cpus = machine_cpus();

@@ -3,6 +3,7 @@
 #ifndef AGENT_PLAN_H
 #define AGENT_PLAN_H
 
+#include "agent/cpu_bind.h"
 #include "agent/machine.h"
 #include "agent/options.h"
 #include "agent/pod.h"
@@ -20,6 +21,7 @@ struct plan {
     const char *visible;         /* CUDA_VISIBLE_DEVICES, or NULL. */
     bool has_gpus;               /* There are GPUs, so many: */
     unsigned n_gpus;
+    struct cpu_binding cpus;
     uint32_t node_rank;          /* 0 coordinates; WIRE_ANY_RANK: by arrival. */
     uint64_t incarnation, command_hash;
     uint64_t brand;              /* As of brand.h, for its workers. */

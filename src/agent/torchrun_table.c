@@ -123,8 +123,11 @@ static const struct opt_row rows[] = {
          "Refused: a plug-in in Python."),
      .none = "none", .no_variable = true, .group = OPT_GROUP_OUTPUT},
     {ROW("numa-binding", torchrun_type_binding, NULL,
-         "Refused: not in this version."),
-     .none = "none", .no_variable = true, .group = OPT_GROUP_JOB},
+         "Pin worker L to CPUs near GPU L."),
+     .none = "none", .no_variable = true,
+     .more = "node, socket, exclusive (a share of the node's cores) or "
+             "core-complex (cores with one last cache).",
+     .group = OPT_GROUP_JOB},
     {ROW("signals-to-handle", torchrun_type_signals,
          "SIGTERM,SIGINT,SIGHUP,SIGQUIT", "Signals that are handled."),
      .at = AT(torchrun.signals), .max = 512,

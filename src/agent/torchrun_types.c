@@ -182,11 +182,20 @@ static int plugin_read(const struct opt_value *v, struct options *o,
                      "runs in agent; see --log-dir, --tee, --redirects");
 }
 
+static const char *const binding_words[] = {"node", "socket", "exclusive",
+                                            "core-complex", NULL};
+
 static int binding_read(const struct opt_value *v, struct options *o,
                         struct err *e)
 {
-    (void)o;
-    return opt_fault_later(v, e);
+    static const enum cpu_bind modes[] = {CPU_BIND_NODE, CPU_BIND_SOCKET,
+                                          CPU_BIND_CORES, CPU_BIND_COMPLEX};
+    int i = opt_read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->torchrun.numa_binding = modes[i];
+    return 0;
 }
 
 #define TYPE(id, name, arg, words, read)                                       \
@@ -200,4 +209,4 @@ TYPE(local_ranks, "list of ranks", "LIST", NULL, local_ranks_read);
 TYPE(filter, "list of words", "WORD,...", NULL, filter_read);
 TYPE(signals, "list of signals", "SIG,...", NULL, signals_read);
 TYPE(plugin, "name", "NAME", NULL, plugin_read);
-TYPE(binding, "word", "MODE", NULL, binding_read);
+TYPE(binding, "word", "MODE", binding_words, binding_read);

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -22,6 +23,8 @@ struct child_spec {
     uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
     uint64_t brand;     /* As of brand.h; 0: none. */
     const struct tty *tty; /* It has the terminal itself; or NULL. */
+    const unsigned long *cpus; /* A mask of them that it is bound to, */
+    size_t cpus_size;          /* in bytes; 0: as this thread. */
     uint64_t ignored; /* As of child_ignored(): what it would inherit. */
 };
 

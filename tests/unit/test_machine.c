@@ -2,73 +2,14 @@
  * test's own. */
 #include "agent/machine.h"
 
-#include <ftw.h>
-#include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include "root_fixture.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #define KFD "/sys/class/kfd/kfd/topology/nodes/"
 #define MIG "MIG-7b3a9b9c-1f9e-5c64-8c8b-6d1a3f6f0a10"
 
-struct machine {
-    char root[64];
-};
-
-static int remove_one(const char *path, const struct stat *st, int type,
-                      struct FTW *ftw)
-{
-    (void)st;
-    (void)type;
-    (void)ftw;
-    return remove(path);
-}
-
-static int setup(void **state)
-{
-    static struct machine m;
-
-    (void)snprintf(m.root, sizeof m.root, "/tmp/test_machine.XXXXXX");
-    if (!mkdtemp(m.root))
-        return -1;
-    *state = &m;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    const struct machine *m = *state;
-
-    return nftw(m->root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-}
-
-/* Make a file below the root, and the folders on the way to it. */
-static void put(const struct machine *m, const char *path, const char *text)
-{
-    char full[PATH_MAX];
-    FILE *f;
-
-    (void)snprintf(full, sizeof full, "%s%s", m->root, path);
-    for (char *s = full + strlen(m->root) + 1; (s = strchr(s, '/')); s++) {
-        *s = '\0';
-        (void)mkdir(full, 0700);
-        *s = '/';
-    }
-    f = fopen(full, "w");
-    assert_non_null(f);
-    assert_true(fputs(text, f) >= 0);
-    assert_int_equal(fclose(f), 0);
-}
-
-static void put_devices(const struct machine *m)
+static void put_devices(const struct root *m)
 {
     static const char *const names[] = {
         "nvidia0", "nvidia1", "nvidia10", "nvidiactl", "nvidia-uvm",
@@ -78,7 +19,7 @@ static void put_devices(const struct machine *m)
         char path[64];
 
         (void)snprintf(path, sizeof path, "/dev/%s", names[i]);
-        put(m, path, "");
+        root_put(m, path, "");
     }
 }
 
@@ -87,12 +28,12 @@ struct row {
     unsigned want;
 };
 
-static void check_rows(const struct machine *m, const struct row *rows,
+static void check_rows(const struct root *m, const struct row *rows,
                        unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
         const struct row *r = &rows[i];
-        unsigned got = machine_count_gpus(r->cuda, r->nvidia, m->root);
+        unsigned got = machine_count_gpus(r->cuda, r->nvidia, m->path);
 
         if (got != r->want)
             fail_msg("CUDA_VISIBLE_DEVICES '%s', NVIDIA_VISIBLE_DEVICES '%s': "
@@ -153,7 +94,7 @@ static void test_no_devices(void **state)
     };
 
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
-    put(*state, "/dev/null", "");
+    root_put(*state, "/dev/null", "");
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
 }
 
@@ -164,16 +105,16 @@ static void test_kfd(void **state)
         {NULL, NULL, 2}, {"0", NULL, 1}, {"", NULL, 0}, {NULL, "none", 0},
     };
 
-    put(*state, KFD "0/properties",
+    root_put(*state, KFD "0/properties",
         "cpu_cores_count 64\nsimd_count 0\nmem_banks_count 1\n");
-    put(*state, KFD "1/properties", "cpu_cores_count 0\nsimd_count 304\n");
-    put(*state, KFD "2/properties", "cpu_cores_count 0\nsimd_count 304\n");
+    root_put(*state, KFD "1/properties", "cpu_cores_count 0\nsimd_count 304\n");
+    root_put(*state, KFD "2/properties", "cpu_cores_count 0\nsimd_count 304\n");
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
-    put(*state, KFD "3/name", "a node that says nothing\n");
+    root_put(*state, KFD "3/name", "a node that says nothing\n");
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
-    put(*state, "/dev/nvidia0", ""); /* Both: the CUDA devices count. */
+    root_put(*state, "/dev/nvidia0", ""); /* Both: the CUDA devices count. */
     assert_int_equal(machine_count_gpus(NULL, NULL,
-                                        ((struct machine *)*state)->root), 1);
+                                        ((struct root *)*state)->path), 1);
 }
 
 static void test_the_rest(void **state)
@@ -193,11 +134,12 @@ static void test_the_rest(void **state)
 
 int main(void)
 {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, root_make, root_remove)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_cuda_visible, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nvidia_visible, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_no_devices, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_kfd, setup, teardown),
+        TEST(test_cuda_visible),
+        TEST(test_nvidia_visible),
+        TEST(test_no_devices),
+        TEST(test_kfd),
         cmocka_unit_test(test_the_rest),
     };
 

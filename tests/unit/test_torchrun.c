@@ -219,7 +219,7 @@ static const struct {
      "is_host=2: use 0 or 1"},
     {"torchrun --rdzv-conf store_type=file x", NULL, "only tcp is served"},
     {"torchrun --logs-specs a x", NULL, "a plug-in in Python"},
-    {"torchrun --numa-binding node x", NULL, "not in this version"},
+    {"torchrun --numa-binding numa x", NULL, "node, socket, exclusive, core"},
     {"torchrun --nproc-per-node xpu x", NULL, "use a number"},
     {"torchrun --max-restarts -1 x", NULL, "use a whole number"},
     {"torchrun --max-restarts 3/1h x", NULL, "use a whole number"},
