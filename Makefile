@@ -14,6 +14,7 @@ includedir ?= $(prefix)/include
 datadir ?= $(prefix)/share
 mandir  ?= $(datadir)/man
 docdir  ?= $(datadir)/doc/agent
+zshdir  ?= $(datadir)/zsh/site-functions
 INSTALL ?= install
 INSTALL_PROGRAM ?= $(INSTALL)
 INSTALL_DATA ?= $(INSTALL) -m 644
@@ -376,6 +377,16 @@ distcheck: deps
 	$(Q)O=$(abspath $(O)) CC='$(CC)' tests/run -o $(O)/results dist \
 	    "scripts/distcheck $(dist_name) $(abspath $(O)/$(dist_name).tar.gz)"
 	$(Q)tests/run --summary $(O)/results dist
+# Packages of Debian: agent, agent-tools, libddp1, libddp-dev. Needs root once,
+# for what builds packages; not part of `make deps`.
+deb-deps:
+	$(Q)scripts/deps deb
+deb: deb-deps
+	$(Q)scripts/deb $(VERSION) $(O)/deb
+check-deb: deb
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results deb \
+	    $(wildcard tests/packages/*.sh)
+	$(Q)tests/run --summary $(O)/results deb
 demo: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) scripts/demo
@@ -404,7 +415,8 @@ ci:
     bench-barrier bench-ddp bench-gpu build-sim \
     bench bench-built bench-deps bench-barrier build-sim \
     bench-barrier bench-dataset bench-logs soak-logs build-sim \
-    demo soak deps ci dist distcheck
+    demo soak deps ci dist distcheck \
+    deb-deps deb check-deb
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)
@@ -414,7 +426,7 @@ install: all
 	    $(call dest,$(includedir)) $(call dest,$(mandir)/man1) \
 	    $(call dest,$(mandir)/man3) \
 	    $(call dest,$(datadir)/bash-completion/completions) \
-	    $(call dest,$(datadir)/zsh/site-functions) $(call dest,$(docdir))
+	    $(call dest,$(zshdir)) $(call dest,$(docdir))
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent $(call dest,$(bindir)/agent)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-probe $(call dest,$(bindir)/agent-probe)
 	$(Q)$(INSTALL_PROGRAM) $(O)/agent-fetch $(call dest,$(bindir)/agent-fetch)
@@ -431,10 +443,12 @@ install: all
 	$(Q)$(INSTALL_DATA) $(O)/ddp.pc $(call dest,$(libdir)/pkgconfig/ddp.pc)
 	$(Q)$(INSTALL_DATA) $(O)/man/agent.1 $(call dest,$(mandir)/man1/agent.1)
 	$(Q)$(INSTALL_DATA) man/ddp.3 $(call dest,$(mandir)/man3/ddp.3)
+	$(Q)$(INSTALL_DATA) man/agent-probe.1 \
+	    $(call dest,$(mandir)/man1/agent-probe.1)
 	$(Q)$(INSTALL_DATA) $(O)/completions/agent.bash \
 	    $(call dest,$(datadir)/bash-completion/completions/agent)
 	$(Q)$(INSTALL_DATA) $(O)/completions/_agent \
-	    $(call dest,$(datadir)/zsh/site-functions/_agent)
+	    $(call dest,$(zshdir)/_agent)
 	$(Q)$(INSTALL_DATA) $(notice_files:%=$(O)/doc/%) $(call dest,$(docdir))
 install-strip:
 	$(Q)$(MAKE) --no-print-directory install INSTALL_PROGRAM='$(INSTALL) -s'
@@ -443,6 +457,7 @@ uninstall:
 	    $(call dest,$(bindir)/agent-probe) \
 	    $(call dest,$(bindir)/agent-allreduce) \
 	    $(call dest,$(mandir)/man1/agent-fetch.1) \
+	    $(call dest,$(mandir)/man1/agent-probe.1) \
 	    $(call dest,$(mandir)/man1/agent-allreduce.1) \
 	    $(call dest,$(includedir)/ddp.h) \
 	    $(call dest,$(libdir)/libddp.a) $(call dest,$(libdir)/libddp.so.1) \
@@ -451,7 +466,7 @@ uninstall:
 	    $(call dest,$(mandir)/man1/agent.1) \
 	    $(call dest,$(mandir)/man3/ddp.3) \
 	    $(call dest,$(datadir)/bash-completion/completions/agent) \
-	    $(call dest,$(datadir)/zsh/site-functions/_agent) \
+	    $(call dest,$(zshdir)/_agent) \
 	    $(notice_files:%=$(call dest,$(docdir))/%)
 clean:
 	rm -rf $(O)
