@@ -143,6 +143,8 @@ static void add_defaults(struct env *v, const struct contract_in *in)
     env_add(v, "TORCH_NCCL_ASYNC_ERROR_HANDLING=1");
     if (in->gloo_ifname)
         env_add(v, "GLOO_SOCKET_IFNAME=%s", in->gloo_ifname);
+    if (in->gloo_ifname && in->nccl_ifname) /* = is: no other eth0x. */
+        env_add(v, "NCCL_SOCKET_IFNAME==%s", in->gloo_ifname);
     contract_add_unset(v, in);
 }
 
@@ -227,7 +229,7 @@ static size_t path_room(const char *s)
 void contract_room(const struct contract_in *in, size_t *ret_bytes,
                    size_t *ret_entries)
 {
-    size_t bytes = 512, entries = 16; /* Fixed words. */
+    size_t bytes = 576, entries = 17; /* Fixed words. */
 
     contract_room_dialects(in, &bytes, &entries);
     bytes += in->cookie ? strlen(in->cookie) : 0;

@@ -65,6 +65,7 @@ struct contract_in {
     uint32_t omp_threads;   /* OMP_NUM_THREADS where the base has none. */
     const char *gloo_ifname; /* GLOO_SOCKET_IFNAME where the base has none;
                                 NULL: leave alone. */
+    bool nccl_ifname;        /* The same for NCCL_SOCKET_IFNAME. */
     bool virtual_local_rank; /* LOCAL_RANK 0, CUDA_VISIBLE_DEVICES its own. */
     const char *visible;     /* Then: of the base, or NULL. */
     const char *signals;     /* TORCHELASTIC_SIGNALS_TO_HANDLE; NULL: unset. */

@@ -88,6 +88,7 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->visible = p->visible;
     in->signals = o->torchrun.signals;
     in->gloo_ifname = l->peers ? peers_interface(l->peers) : NULL;
+    in->nccl_ifname = o->nccl_ifname;
     in->gpu = i / o->procs_per_gpu < p->n_gpus ? (int)(i / o->procs_per_gpu)
                                                : -1;
     in->dead_port = p->dead_port;

@@ -120,6 +120,26 @@ static void cpu_bind_print(const struct opt_row *row, const struct options *o,
             text_add(t, "%s", cpu_bind_words[i]);
 }
 
+static const char *const ifname_words[] = {"none", "barrier", NULL};
+
+static int ifname_read(const struct opt_value *v, struct options *o,
+                       struct err *e)
+{
+    int i = opt_read_choice(v, e);
+
+    if (i < 0)
+        return -ERR_USAGE;
+    o->nccl_ifname = i == 1;
+    return 0;
+}
+
+static void ifname_print(const struct opt_row *row, const struct options *o,
+                         struct text *t)
+{
+    (void)row;
+    text_add(t, "%s", ifname_words[o->nccl_ifname]);
+}
+
 #define TYPE(id, name, arg, words, optional, read, print)                      \
     const struct opt_type opt_type_##id = {name, arg, words, optional, read,   \
                                            print}
@@ -129,5 +149,7 @@ TYPE(gpu_bind, "word", "none|single", gpu_bind_words, false, gpu_bind_read,
      gpu_bind_print);
 TYPE(cpu_bind, "word", "none|numa|cores", cpu_bind_words, false, cpu_bind_read,
      cpu_bind_print);
+TYPE(nccl_ifname, "word", "none|barrier", ifname_words, false, ifname_read,
+     ifname_print);
 TYPE(local_rank, "word", "dash|underscore", local_rank_words, true,
      local_rank_read, local_rank_print);

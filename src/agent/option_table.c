@@ -12,9 +12,6 @@
 #define LATER(n)                                                               \
     {.name = n, .type = &opt_type_later, .help = "Not in this version.",       \
      .commands = OPT_RUN, .group = OPT_GROUP_OTHER, .later = true}
-#define LATER_FLAG(n)                                                          \
-    {.name = n, .type = &opt_type_later_flag, .help = "Not in this version.",  \
-     .commands = OPT_RUN, .group = OPT_GROUP_OTHER, .later = true}
 #define STAGED (OPT_RUN | OPT_STAGE)
 #define HOUR ((uint64_t)3600000)
 #define YEAR (8760 * HOUR)
@@ -138,6 +135,12 @@ static const struct opt_row rows[] = {
              "of the pod has. Without GPUs workers are spread over the nodes. "
              "Where the machine does not say enough, a warning, and they are "
              "not pinned.",
+     .group = OPT_GROUP_WORKERS},
+    {ROW(OPT_RUN, "nccl-ifname", nccl_ifname, "none",
+         "\"barrier\": NCCL uses the interface that leads to pod 0."),
+     .more = "With several pods, NCCL_SOCKET_IFNAME is =eth0 or so, where it "
+             "is unset: the interface of this pod's barrier connection, never "
+             "lo. GLOO_SOCKET_IFNAME is set so in any case.",
      .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
          "Append --local-rank=N."),
@@ -374,7 +377,6 @@ static const struct opt_row rows[] = {
      .no_variable = true, .commands = OPT_EVERY},
 
     LATER("hang-timeout"), LATER("hang-signal"),
-    LATER("nccl-ifname"),
 };
 
 const struct opt_row *opt_rows(unsigned *ret_n)

@@ -345,4 +345,3 @@ TYPE(path, "path", "PATH", path_read, string_print);
 TYPE(paths, "list of paths", "PATH", paths_read, paths_print);
 TYPE(component, "path component", "NAME", component_read, string_print);
 TYPE(later, "later", "VALUE", later_read, later_print);
-TYPE(later_flag, "later", NULL, later_read, later_print);

@@ -45,8 +45,8 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_overflow, opt_type_ranks, opt_type_log_max,
     opt_type_format, opt_type_listen, opt_type_mesh, opt_type_view,
     opt_type_contract, opt_type_local_rank, opt_type_gpu_bind,
-    opt_type_cpu_bind, opt_type_checks,
-    opt_type_later, opt_type_later_flag;
+    opt_type_cpu_bind, opt_type_nccl_ifname, opt_type_checks,
+    opt_type_later;
 /* torchrun_types.c: of torchrun's table alone. */
 extern const struct opt_type torchrun_type_backend, torchrun_type_seconds,
     torchrun_type_method, torchrun_type_std, torchrun_type_local_ranks,

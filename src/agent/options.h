@@ -160,6 +160,7 @@ struct options {
     unsigned procs_per_gpu;
     bool bind_gpus;   /* --gpu-bind single. */
     enum cpu_bind cpu_bind;
+    bool nccl_ifname; /* NCCL_SOCKET_IFNAME by the barrier. */
     bool dry_run;
     bool role_given;  /* --role. */
 

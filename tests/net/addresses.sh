@@ -51,3 +51,22 @@ pod one 2 1 2 --barrier-timeout 2s true
 ok "when all refuse, 200" codes 200 one
 has "with the name and the reason" "$T/one.err" \
     'node rank 0 at zero:29400 was not reached: connection refused'
+
+# The interface of the barrier's connection, for NCCL where it is asked for.
+cat >"$T/shows" <<'E'
+#!/bin/sh
+echo "$GLOO_SOCKET_IFNAME ${NCCL_SOCKET_IFNAME-unset}"
+E
+chmod 755 "$T/shows"
+ok "pod 0's address" order 10.99.0.1
+pod zero 1 0 2 --nccl-ifname barrier "$T/shows"
+pod one 2 1 2 "$T/shows"
+ok "a job that shows interfaces" codes "0 0" zero one
+is "--nccl-ifname barrier" "$(cat "$T/zero.out")" '[rank0] eth0 =eth0'
+is "and a pod without it" "$(cat "$T/one.out")" '[rank1] eth0 unset'
+export NCCL_SOCKET_IFNAME=eth
+pod zero 1 0 2 --nccl-ifname barrier "$T/shows"
+pod one 2 1 2 --nccl-ifname=none "$T/shows"
+ok "another such job" codes "0 0" zero one
+is "what is set stays" "$(cat "$T/zero.out" "$T/one.out" | tr '\n' ' ')" \
+    '[rank0] eth0 eth [rank1] eth0 eth '

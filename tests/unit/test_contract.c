@@ -48,6 +48,36 @@ static void test_the_torch_contract(void **state)
     env_free(&v);
 }
 
+/* By --nccl-ifname barrier, where the interface is known and nothing is set. */
+static void test_nccl_ifname(void **state)
+{
+    static const char *const set[] = {"NCCL_SOCKET_IFNAME=ib", NULL};
+    static const char *const empty[] = {"NCCL_SOCKET_IFNAME=", NULL};
+    static const struct {
+        const char *const *base;
+        const char *ifname;
+        bool asked;
+        const char *want;
+    } rows[] = {
+        {no_env, "eth0", true, "=eth0"}, {no_env, "eth0", false, NULL},
+        {no_env, NULL, true, NULL},      {set, "eth0", true, "ib"},
+        {empty, "eth0", true, ""},       {set, "eth0", false, "ib"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct contract_in in = job(rows[i].base);
+        struct env v;
+
+        in.gloo_ifname = rows[i].ifname;
+        in.nccl_ifname = rows[i].asked;
+        v = build(&in);
+        assert_var(&v, "NCCL_SOCKET_IFNAME", rows[i].want);
+        assert_var(&v, "GLOO_SOCKET_IFNAME", rows[i].ifname);
+        env_free(&v);
+    }
+}
+
 static void test_offline(void **state)
 {
     static const char *const base[] = {"http_proxy=http://proxy:3128",
@@ -270,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_torch_contract),
+        cmocka_unit_test(test_nccl_ifname),
         cmocka_unit_test(test_offline),
         cmocka_unit_test(test_what_is_not_given_is_not_set),
         cmocka_unit_test(test_the_base_is_inherited),
