@@ -1,5 +1,6 @@
 /* pod: see pod.h. This file has the states and the signals; pod_worker.c has
- * the workers, pod_link.c pod 0, pod_time.c the clock. */
+ * the workers, pod_link.c pod 0 as all see it, pod_zero.c pod 0 itself,
+ * pod_time.c the clock. */
 #include "agent/pod.h"
 
 #include "agent/pod_parts.h"
@@ -279,6 +280,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
     char name[16];
 
     p->stop_signo = signo;
+    p->stop_ms = now_ms;
     pod_say(p, LOG_INFO, "got %s: stopping", verdict_signal_name(signo, name));
     memset(f, 0, sizeof *f);
     f->kind = FAILURE_STOPPED;
@@ -330,6 +332,7 @@ void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
     ret->max_restarts = p->cfg.max_restarts;
     ret->n_rounds = p->n_rounds;
     ret->job_ms = now_ms - p->start_ms;
+    ret->told_ms = p->stop_signo ? p->stop_ms - p->start_ms : ret->job_ms;
     ret->why = p->why;
 }
 

@@ -150,7 +150,9 @@ struct pod {
     uint64_t zero_incarnation; /* Of the pod 0 that admitted it last, */
     uint8_t zero_end;          /* and how that ended: enum wire_end. */
     bool zero_dropped; /* It has said that it takes this pod for lost. */
-    uint64_t heard_ms; /* When pod 0 was last heard. */
+    struct failure zero_stop; /* STOPPED: it has said that it is told to. */
+    uint64_t heard_ms; /* When pod 0 was last heard; */
+    uint64_t lost_ms;  /* when the last connection that it admitted ended. */
     uint64_t stale_ms; /* Until when frames may be old, after silence; or 0. */
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
@@ -184,7 +186,8 @@ struct pod {
     struct failure cause;   /* Of the end, or of the last stop. */
     char why[BARRIER_WHY_MAX]; /* Why the end is no restart, as END said. */
     bool ended;             /* END or REFUSE came, or this pod gave up. */
-    int stop_signo;         /* Told to stop from outside. */
+    int stop_signo;         /* Told to stop from outside, */
+    uint64_t stop_ms;       /* and when. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */
     int exit_code;
 };

@@ -7,71 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void bar_send_to(void *ctx, uint32_t conn, const struct wire_msg *m)
-{
-    struct pod *p = ctx;
-
-    if (conn != BARRIER_LOCAL) {
-        p->out.conn_send(p->out.ctx, conn, m);
-        return;
-    }
-    /* Heartbeats to oneself say nothing. */
-    if (m->kind != WIRE_PING && p->n_queue < POD_QUEUE_MAX)
-        p->queue[p->n_queue++] = *m;
-}
-
-static void bar_close(void *ctx, uint32_t conn, bool abort)
-{
-    struct pod *p = ctx;
-
-    if (conn != BARRIER_LOCAL)
-        p->out.conn_close(p->out.ctx, conn, abort);
-}
-
-static void bar_admit(void *ctx, uint32_t conn)
-{
-    struct pod *p = ctx;
-
-    if (p->out.conn_admit)
-        p->out.conn_admit(p->out.ctx, conn);
-}
-
-static void bar_log(void *ctx, enum log_level level, const char *text)
-{
-    struct pod *p = ctx;
-
-    p->out.log(p->out.ctx, level, text);
-}
-
-void pod_own_barrier(struct pod *p, struct barrier *b,
-                     const struct barrier_config *cfg, struct bar_peer *peers,
-                     struct bar_conn *conns, uint32_t n_conns,
-                     uint64_t now_ms)
-{
-    struct barrier_out out = {.ctx = p,
-                              .send = bar_send_to,
-                              .close = bar_close,
-                              .admit = bar_admit,
-                              .log = bar_log};
-
-    p->bar = b;
-    barrier_init(b, cfg, &out, peers, conns, n_conns, now_ms);
-}
-
-void pod_take_queue(struct pod *p, uint64_t now_ms)
-{
-    struct wire_msg m;
-
-    while (p->n_queue > 0) {
-        m = p->queue[0];
-        p->n_queue--;
-        memmove(p->queue, p->queue + 1, p->n_queue * sizeof m);
-        pod_link_message(p, now_ms, &m);
-    }
-    if (p->bar && p->bar->phase == BAR_OVER && p->state == POD_LEAVING)
-        pod_gone(p);
-}
-
 void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     if (p->bar) {
@@ -215,8 +150,10 @@ void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
         return;
     note_end(p, now_ms);
     p->stale_ms = 0;
-    if (p->link == LINK_ADMITTED)
+    if (p->link == LINK_ADMITTED) {
         p->retry_step_ms = POD_RETRY_MIN_MS;
+        p->lost_ms = now_ms;
+    }
     p->link = LINK_DOWN;
     if (strcmp(why, p->link_error) != 0) {
         (void)text_copy(p->link_error, sizeof p->link_error, why);
@@ -234,6 +171,8 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
 {
     if (p->was_admitted && p->zero_incarnation != m->incarnation)
         pod_say(p, LOG_WARNING, "node rank 0 is a new agent now");
+    if (p->zero_incarnation != m->incarnation)
+        p->zero_stop.kind = FAILURE_NONE;
     if (p->cfg.node_rank != m->node_rank)
         pod_say(p, LOG_INFO, "this pod is node rank %u", m->node_rank);
     p->cfg.node_rank = m->node_rank;
@@ -249,17 +188,34 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
     pod_report(p, now_ms);
 }
 
+/* What is said besides the end of a round: that this pod was taken for lost,
+ * or that pod 0 leaves. */
+static void note_news(struct pod *p, const struct failure *f, bool of_round)
+{
+    char buf[WIRE_TEXT_MAX];
+    struct text t;
+
+    if (f->kind == FAILURE_LOST && f->node_rank == p->cfg.node_rank)
+        p->zero_dropped = true;
+    if (f->kind != FAILURE_STOPPED || f->node_rank != 0 || p->bar)
+        return;
+    p->zero_stop = *f;
+    if (of_round || p->ended || p->stop_signo)
+        return;
+    text_init(&t, buf, sizeof buf);
+    verdict_cause_line(&t, f);
+    pod_say(p, LOG_WARNING, "%s", buf);
+}
+
 static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
+    /* Of the round that runs, or that just ended here by its own failure. */
+    bool of_round = p->n_rounds > 0 && m->round == p->at.round;
     char buf[2 * WIRE_TEXT_MAX];
     struct text t;
 
-    if (m->failure.kind == FAILURE_LOST &&
-        m->failure.node_rank == p->cfg.node_rank)
-        p->zero_dropped = true;
-    /* Of the round that runs, or that just ended here by its own failure. */
-    if (p->n_rounds == 0 || m->round != p->at.round || p->ended ||
-        p->stop_signo)
+    note_news(p, &m->failure, of_round);
+    if (!of_round || p->ended || p->stop_signo)
         return;
     text_init(&t, buf, sizeof buf);
     if (m->failure.kind == FAILURE_NONE)
@@ -364,36 +320,4 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     }
     if (!p->bar)
         pod_take_queue(p, now_ms);
-}
-
-void pod_conn_open(struct pod *p, uint64_t now_ms, uint32_t conn,
-                   const char *addr)
-{
-    barrier_open(p->bar, now_ms, conn, addr);
-    pod_take_queue(p, now_ms);
-}
-
-void pod_conn_closed(struct pod *p, uint64_t now_ms, uint32_t conn)
-{
-    barrier_closed(p->bar, now_ms, conn);
-    pod_take_queue(p, now_ms);
-}
-
-bool pod_conn_make_room(struct pod *p)
-{
-    return barrier_make_room(p->bar);
-}
-
-void pod_conn_message(struct pod *p, uint64_t now_ms, uint32_t conn,
-                      const struct wire_msg *m)
-{
-    barrier_message(p->bar, now_ms, conn, m);
-    pod_take_queue(p, now_ms);
-}
-
-void pod_conn_garbage(struct pod *p, uint64_t now_ms, uint32_t conn,
-                      const char *why, unsigned version)
-{
-    barrier_garbage(p->bar, now_ms, conn, why, version);
-    pod_take_queue(p, now_ms);
 }

@@ -11,22 +11,27 @@
  * The code is 200 before this pod was ever admitted, 201 after. */
 static void give_up(struct pod *p, uint64_t now_ms)
 {
-    struct failure f = {.code = p->was_admitted ? ERR_PEER : ERR_BARRIER};
+    struct failure f = {.code = ERR_BARRIER, .kind = FAILURE_AGENT};
     const char *why = p->link_error[0] ? p->link_error : "no answer";
 
-    f.kind = p->was_admitted ? FAILURE_LOST : FAILURE_AGENT;
-    f.node_rank = p->was_admitted ? 0 : p->cfg.node_rank;
-    (void)text_copy(f.host, sizeof f.host,
-                    p->was_admitted ? "" : p->cfg.host);
+    f.node_rank = p->cfg.node_rank;
     f.round = p->round;
-    if (p->was_admitted)
+    if (p->zero_stop.kind == FAILURE_STOPPED) {
+        f = p->zero_stop;
+        f.code = ERR_PEER;
+    } else if (p->was_admitted) {
+        f.kind = FAILURE_LOST;
+        f.code = ERR_PEER;
+        f.node_rank = 0;
         (void)snprintf(f.text, sizeof f.text,
                        "node rank 0 at %s was lost and did not come back in "
                        "time: %.300s", p->cfg.zero, why);
-    else
+    } else {
+        (void)text_copy(f.host, sizeof f.host, p->cfg.host);
         (void)snprintf(f.text, sizeof f.text,
                        "not all pods arrived in time: node rank 0 at %s was "
                        "not reached: %.300s", p->cfg.zero, why);
+    }
     if (p->failure.kind == FAILURE_AGENT)
         f = p->failure; /* Its own fault comes first. */
     pod_end(p, now_ms, f.code, &f);
@@ -34,8 +39,8 @@ static void give_up(struct pod *p, uint64_t now_ms)
 
 static uint64_t give_up_ms(const struct pod *p)
 {
-    if (p->was_admitted)
-        return p->heard_ms + p->cfg.rejoin_timeout_ms;
+    if (p->was_admitted) /* Not of the time that it took to see the loss. */
+        return p->lost_ms + p->cfg.rejoin_timeout_ms;
     return p->start_ms + p->cfg.barrier_timeout_ms;
 }
 
@@ -47,7 +52,8 @@ static void say_waiting(struct pod *p, uint64_t now_ms)
     p->say_ms = now_ms + BARRIER_SUMMARY_MS;
     text_init(&t, buf, sizeof buf);
     text_add(&t, "waiting: node rank 0 at %s %s: %.200s; ", p->cfg.zero,
-             p->was_admitted ? "seen and lost" : "not reached yet",
+             p->zero_stop.kind == FAILURE_STOPPED ? "told to stop from outside"
+             : p->was_admitted ? "seen and lost" : "not reached yet",
              p->link_error[0] ? p->link_error : "no answer yet");
     text_add_duration(&t, give_up_ms(p) > now_ms ? give_up_ms(p) - now_ms : 0);
     text_add(&t, " left");

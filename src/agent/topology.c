@@ -213,14 +213,36 @@ static bool is_half(const struct topo_guess *g)
             strcmp(g->at[TOPO_NNODES].source, "PET_NNODES") == 0);
 }
 
+/* "4", "2:4"; what else it must be is said where it is read. */
+static bool is_pods(const char *s)
+{
+    static const char digits[] = "0123456789";
+    size_t n = strspn(s, digits), more;
+
+    if (n == 0 || s[n] != ':')
+        return n > 0 && s[n] == '\0';
+    more = strspn(s + n + 1, digits);
+    return more > 0 && s[n + 1 + more] == '\0';
+}
+
 static int fail_half(const struct topo_guess *g)
 {
+    const struct topo_value *pods = &g->at[TOPO_NNODES];
+    bool option = g->in->given[TOPO_NNODES];
     bool has_rank = g->at[TOPO_NODE_RANK].text ||
                     g->in->given[TOPO_NODE_RANK];
+    char said[96];
 
-    return err_set(g->e, ERR_USAGE, "%s=%.40s pods, but %s is not told: give "
-                   "%s", g->at[TOPO_NNODES].source, g->at[TOPO_NNODES].text,
-                   has_rank ? "where node rank 0 is" : "which one this is",
+    if (option)
+        (void)text_copy(said, sizeof said, "--nnodes asks for several pods");
+    else if (is_pods(pods->text))
+        (void)snprintf(said, sizeof said, "%s=%.40s pods", pods->source,
+                       pods->text);
+    else
+        return err_set(g->e, ERR_USAGE, "%s=%.40s: use a number of pods, or "
+                       "MIN:MAX", pods->source, pods->text);
+    return err_set(g->e, ERR_USAGE, "%s, but %s is not told: give %s", said,
+                   has_rank ? "the host of node rank 0" : "this pod's rank",
                    has_rank ? "--master-addr HOST" : "--node-rank");
 }
 

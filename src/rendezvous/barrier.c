@@ -40,11 +40,20 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
     (void)text_copy(conns[BARRIER_LOCAL].addr, BARRIER_ADDR_MAX, "here");
 }
 
-static void digest_text(char out[2 * WIRE_DIGEST + 1], const uint8_t *digest)
+#define DIGEST_TEXT (2 * WIRE_DIGEST + sizeof "digest ")
+
+/* No digest is all 0; that is a pod that stages nothing. */
+static void digest_text(char out[DIGEST_TEXT], const uint8_t *digest)
 {
+    static const uint8_t none[WIRE_DIGEST];
     struct text t;
 
-    text_init(&t, out, 2 * WIRE_DIGEST + 1);
+    text_init(&t, out, DIGEST_TEXT);
+    if (memcmp(digest, none, WIRE_DIGEST) == 0) {
+        text_add(&t, "none (no --dataset)");
+        return;
+    }
+    text_add(&t, "digest ");
     for (unsigned i = 0; i < WIRE_DIGEST; i++)
         text_add(&t, "%02x", digest[i]);
 }
@@ -53,7 +62,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
                     const struct wire_msg *m)
 {
     struct bar_peer *p = &b->peers[rank];
-    char theirs[2 * WIRE_DIGEST + 1], ours[2 * WIRE_DIGEST + 1];
+    char theirs[DIGEST_TEXT], ours[DIGEST_TEXT];
     struct failure f;
 
     bool joins = b->phase == BAR_RUN && !p->member;
@@ -78,7 +87,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         digest_text(theirs, m->digest);
         digest_text(ours, b->digest);
         f = bar_fault(b, ERR_MISMATCH,
-                      "pods have different data sets: digest %s on node rank "
+                      "pods have different data sets: %s on node rank "
                       "%u (%s), %s on node rank %u (%s)",
                       theirs, rank, p->hello.host, ours, b->digest_rank,
                       b->peers[b->digest_rank].hello.host);
@@ -87,7 +96,8 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
     }
     bar_move(b, p, PEER_ARRIVED);
     p->percent = 100;
-    if (b->cfg.nnodes > 1 && b->cfg.nnodes <= BARRIER_SAY_MAX)
+    /* Early, the failure that ended the round is not told yet. */
+    if (b->cfg.nnodes > 1 && b->cfg.nnodes <= BARRIER_SAY_MAX && !early)
         bar_say(b, LOG_INFO, "node rank %u arrived (%s, %s): %u of %u", rank,
                 p->hello.host, p->addr, b->counts[PEER_ARRIVED],
                 b->cfg.nnodes);

@@ -125,6 +125,7 @@ struct bar_peer {
     bool answered; /* Something was heard since the challenge. */
     bool is_fresh; /* Its rank is by arrival, and from this pod 0. */
     bool quiet;    /* LEFT, and nothing runs there any more. */
+    uint8_t signo; /* LEFT: the signal that it got. */
     struct bar_hello challenge;
     char addr[BARRIER_ADDR_MAX];
     struct mesh_peer mesh;

@@ -226,7 +226,12 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
             p->addr, cause->text);
     bar_move(b, p, PEER_LEFT);
     p->lost_ms = now_ms;
+    p->signo = (uint8_t)cause->signo;
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
+    /* Who gathers hears of the others in WAITING; of pod 0, now or never. */
+    for (uint32_t i = 1; rank == 0 && b->phase == BAR_GATHER &&
+                         i < b->cfg.nnodes; i++)
+        bar_send_stop(b, &b->peers[i], b->round, cause, 0, "");
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms) {

@@ -1,5 +1,6 @@
 /* barrier_time: what pod 0 does because time has passed: heartbeats, silent
  * pods, newcomers, deadlines. */
+#include "base/text.h"
 #include "rendezvous/barrier.h"
 
 #include "rendezvous/barrier_door.h"
@@ -40,6 +41,33 @@ static bool has_lost_too_many(const struct barrier *b, uint64_t now_ms,
     return found && n < need;
 }
 
+/* The end for want of pods, `which` before all: it was lost, or it was told to
+ * stop and nobody has taken its place. */
+static struct failure not_back(const struct barrier *b, uint64_t now_ms,
+                               uint32_t which)
+{
+    const struct bar_peer *p = &b->peers[which];
+    uint32_t n_away = b->counts[PEER_LOST] + b->counts[PEER_LEFT];
+    char missing[WIRE_TEXT_MAX - 64];
+    struct failure f;
+
+    barrier_describe(b, now_ms, missing, sizeof missing);
+    if (p->state == PEER_LEFT) {
+        f = bar_fault(b, ERR_PEER, "did not come back%s%s",
+                      n_away > 1 ? "\nmissing: " : "",
+                      n_away > 1 ? missing : "");
+        f.kind = FAILURE_STOPPED;
+        f.signo = p->signo;
+        (void)text_copy(f.host, sizeof f.host, p->hello.host);
+    } else {
+        f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
+                      missing);
+        f.kind = FAILURE_LOST;
+    }
+    f.node_rank = which;
+    return f;
+}
+
 /* A lost pod has --rejoin-timeout; the first gathering --barrier-timeout. */
 static void check_gathering(struct barrier *b, uint64_t now_ms)
 {
@@ -53,11 +81,7 @@ static void check_gathering(struct barrier *b, uint64_t now_ms)
                   b->counts[PEER_ARRIVED] >= b->cfg.min_nodes;
 
     if (b->started && has_lost_too_many(b, now_ms, &which)) {
-        barrier_describe(b, now_ms, missing, sizeof missing);
-        f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
-                      missing);
-        f.kind = FAILURE_LOST;
-        f.node_rank = which;
+        f = not_back(b, now_ms, which);
         bar_finish(b, now_ms, ERR_PEER, &f);
         return;
     }

@@ -207,7 +207,7 @@ static void add_stopped(struct text *t, const struct verdict *v)
     if (f->host[0])
         text_add(t, ", host %s", f->host);
     text_add(t, ") was told to stop after ");
-    text_add_duration(t, v->job_ms);
+    text_add_duration(t, v->told_ms);
     text_add(t, "; exit code %d", v->exit_code);
 }
 

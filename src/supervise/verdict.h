@@ -19,7 +19,8 @@ struct verdict {
     uint32_t node_rank;         /* This pod. */
     uint32_t n_restarts, max_restarts; /* Used, allowed. */
     uint32_t n_rounds;          /* Rounds that ran. */
-    uint64_t job_ms;            /* agent's start to now. */
+    uint64_t job_ms;            /* agent's start to now; */
+    uint64_t told_ms;           /* where it was told to stop: to that. */
     uint32_t n_reaped;          /* Orphans reaped by this agent. */
     const char *why;            /* Why there was no restart, or NULL or "". */
     const struct exit_map *map; /* NULL: none. */

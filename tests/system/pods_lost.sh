@@ -47,6 +47,9 @@ kill -TERM "$(agent_of 1)"
 ended 1 0
 is "TERM on pod 1" "$codes" '143 201'
 has "pod 0 says who was stopped" "$T/pod0.err" 'node rank 1 .*told to stop'
+end='told to stop from outside \(SIGTERM\) and did not come back'
+has "its verdict, too" "$T/pod0.err" "error: .*node rank 1 .*$end"
+hasnt "and does not guess" "$T/pod0.err" 'hint: '
 next_job
 for r in 0 1; do pod $r 2 --rejoin-timeout 1s -- sh -c "$body"; done
 for r in 0 1; do wait_for wrote $r 'up 0'; done
@@ -54,6 +57,17 @@ kill -TERM "$(agent_of 0)"
 ended 0 1
 is "TERM on pod 0" "$codes" '143 201'
 has "pod 1 says who was stopped" "$T/pod1.err" 'node rank 0.*SIGTERM'
+has "its verdict, too" "$T/pod1.err" "error: .*node rank 0 .*$end"
+hasnt "and does not guess" "$T/pod1.err" 'hint: '
+
+# Pod 0 while the others wait for the last one: they hear why it is gone.
+next_job
+for r in 0 1; do pod $r 3 --rejoin-timeout 1s -- true; done
+wait_for said 0 'node rank 1 arrived'
+kill -TERM "$(agent_of 0)"
+ended 0 1
+is "TERM on pod 0 before the start" "$codes" '143 201'
+has "and who was stopped" "$T/pod1.err" "error: .*node rank 0 .*$end"
 
 # Its replacement is there while it is still stopping: it waits, and the job
 # goes on with it.
@@ -112,6 +126,16 @@ for r in 0 1; do
         sort -u | wc -l)" 2
 done
 is "no worker ran" "$(cat "$T"/pod?.out)" ''
+next_job
+pod 0 2 --dataset "$T/a.json" --source "$T/a" -- echo ran
+pod 1 2 -- echo ran
+ended 0 1
+is "a data set on one pod only: 78 on both" "$codes" '78 78'
+for r in 0 1; do
+    has "pod $r says which has none" "$T/pod$r.err" \
+        'digest [0-9a-f]{64} on node rank 0'
+    has "and the other's" "$T/pod$r.err" 'none \(no --dataset\) on node rank 1'
+done
 next_job
 echo onf >"$T/b/x"
 pod 0 2 --dataset "$T/a.json" --source "$T/a" -- echo ran

@@ -24,6 +24,7 @@ static struct bar_conn conns[CONNS];
 static struct bar_guest guests[CONNS];
 static struct barrier_config cfg;
 static char story[4096]; /* "<conn>:<kind>" of what was sent, "x<conn>". */
+static char logged[4096]; /* Lines that were said. */
 static struct wire_msg last; /* The last frame sent. */
 
 static inline void on_send(void *ctx, uint32_t conn, const struct wire_msg *m)
@@ -49,9 +50,11 @@ static inline void on_close(void *ctx, uint32_t conn, bool abort)
 
 static inline void on_log(void *ctx, enum log_level level, const char *text)
 {
+    size_t len = strlen(logged);
+
     (void)ctx;
     (void)level;
-    (void)text;
+    (void)snprintf(logged + len, sizeof logged - len, "%s\n", text);
 }
 
 /* What was sent and closed since the last time. */

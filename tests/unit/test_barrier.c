@@ -265,6 +265,27 @@ static void test_different_data(void **state)
     told("0:END 1:END ");
     assert_int_equal(last.code, 78);
     assert_non_null(strstr(last.failure.text, "digest 0100000000"));
+    assert_non_null(strstr(last.failure.text, "none (no --dataset) on node "
+                                              "rank 0 (w0)"));
+}
+
+/* Who is ready before the failure is settled has not arrived in the log before
+ * the failure is there. */
+static void test_early_arrival(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_FAILED};
+
+    (void)state;
+    run_all(2);
+    m.round = b.round;
+    m.failure.kind = FAILURE_WORKER;
+    m.failure.code = 1;
+    say(1000, 1, m);
+    logged[0] = '\0';
+    assert_int_equal(b.phase, BAR_RUN);
+    arrive(1001, 1, b.round + 1);
+    assert_int_equal(peers[1].state, PEER_ARRIVED);
+    assert_string_equal(logged, "");
 }
 
 int main(void)
@@ -283,6 +304,7 @@ int main(void)
         cmocka_unit_test(test_staging_is_not_late),
         cmocka_unit_test(test_end),
         cmocka_unit_test(test_different_data),
+        cmocka_unit_test(test_early_arrival),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,8 @@
  * each is waited for. */
 #include "barrier_fixture.h"
 
+#include <signal.h>
+
 #include "rendezvous/barrier_policy.h"
 
 /* A worker of pod 1 fails and nobody is another cause. */
@@ -424,9 +426,26 @@ static void test_told_to_stop(void **state)
     barrier_timeout(&b, 1000 + cfg.rejoin_timeout_ms);
     assert_int_equal(last.kind, WIRE_END);
     assert_int_equal(last.code, 201);
-    assert_string_equal(last.failure.text, "a pod did not come back in time: "
-                        "node rank 1 told to stop from outside");
+    assert_int_equal(last.failure.kind, FAILURE_STOPPED);
+    assert_int_equal(last.failure.signo, SIGTERM);
     assert_int_equal(last.failure.node_rank, 1);
+    assert_string_equal(last.failure.host, "w1");
+    assert_string_equal(last.failure.text, "did not come back");
+}
+
+static void test_several_do_not_come_back(void **state)
+{
+    (void)state;
+    run_all(3);
+    say(1000, 1, left());
+    say(1000, 2, left());
+    barrier_closed(&b, 1100, 1);
+    barrier_closed(&b, 1100, 2);
+    arrive(1200, BARRIER_LOCAL, 1);
+    barrier_timeout(&b, 1000 + cfg.rejoin_timeout_ms);
+    assert_int_equal(last.kind, WIRE_END);
+    assert_string_equal(last.failure.text, "did not come back\nmissing: "
+                        "node ranks 1-2 told to stop from outside");
 }
 
 int main(void)
@@ -448,6 +467,7 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_loss_without_restarts),
         cmocka_unit_test(test_told_to_stop),
+        cmocka_unit_test(test_several_do_not_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,8 @@ static void test_no_failure_is_lost(void **state)
 
 static void test_term(void **state)
 {
+    struct verdict v;
+
     (void)state;
     member_runs();
     pod_signal(&p, 10, SIGUSR1);
@@ -130,6 +132,9 @@ static void test_term(void **state)
     pod_link_down(&p, 33, "closed");
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 143);
+    pod_verdict(&p, 40, &v);
+    assert_int_equal(v.told_ms, 20 - p.start_ms); /* Not the stop's end. */
+    assert_int_equal(v.job_ms, 40 - p.start_ms);
 }
 
 static void test_a_signal_that_stops_as_term(void **state)
@@ -200,7 +205,9 @@ static void test_the_lease(void **state)
     pod_swept(&p, 15100, 0, false);
     pod_swept(&p, 15100, 0, false);
     assert_int_equal(p.state, POD_WAITING);
-    pod_timeout(&p, 4 + 30000);
+    pod_timeout(&p, 100 + 30000 - 1);
+    assert_int_equal(p.state, POD_WAITING);
+    pod_timeout(&p, 100 + 30000);
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 201);
 }

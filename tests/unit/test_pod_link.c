@@ -386,14 +386,71 @@ static void test_lost_after_it_was_admitted(void **state)
     make(1, 2, false);
     pod_link_up(&p, 2);
     hear(1000, admitted);
-    pod_link_down(&p, 2000, "reset");
-    pod_timeout(&p, 999 + 30000);
+    pod_link_down(&p, 2000, "reset"); /* It counts from here. */
+    pod_timeout(&p, 1999 + 30000);
     assert_int_not_equal(p.state, POD_GONE);
-    pod_timeout(&p, 1000 + 30000);
+    pod_timeout(&p, 2000 + 30000);
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 201);
     assert_string_equal(p.cause.text, "node rank 0 at z:1 was lost and did not "
                                       "come back in time: reset");
+}
+
+static struct wire_msg zero_stops(void)
+{
+    struct wire_msg m = stop(0, 0);
+
+    m.failure = (struct failure){.kind = FAILURE_STOPPED, .code = 143,
+                                 .signo = SIGTERM, .host = "w0"};
+    return m;
+}
+
+/* Pod 0 has said that it leaves: it is not lost, and the verdict says so. */
+static void test_pod_0_was_told_to_stop(void **state)
+{
+    (void)state;
+    for (int running = 0; running < 2; running++) {
+        if (running) {
+            member_runs();
+        } else { /* While the pods gather it is said, too. */
+            make(1, 2, true);
+            pod_link_up(&p, 2);
+            hear(3, admitted);
+        }
+        hear(10, zero_stops());
+        assert_non_null(strstr(said, "node rank 0 (host w0) was told to stop "
+                                     "from outside (SIGTERM)"));
+        if (running)
+            all_gone(20);
+        pod_link_down(&p, 2000, "closed");
+        pod_timeout(&p, 2000 + BARRIER_SUMMARY_MS);
+        assert_non_null(strstr(said, "node rank 0 at z:1 told to stop from "
+                                     "outside"));
+        pod_timeout(&p, 2000 + 30000);
+        assert_int_equal(p.exit_code, 201);
+        assert_int_equal(p.cause.kind, FAILURE_STOPPED);
+        assert_int_equal(p.cause.signo, SIGTERM);
+        assert_int_equal(p.cause.node_rank, 0);
+    }
+}
+
+/* But another one took its place, and is lost by itself. */
+static void test_next_pod_0_is_lost(void **state)
+{
+    struct wire_msg next = admitted;
+
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    hear(10, zero_stops());
+    pod_link_down(&p, 20, "closed");
+    pod_link_up(&p, 30);
+    next.incarnation = 2;
+    hear(40, next);
+    pod_link_down(&p, 50, "reset");
+    pod_timeout(&p, 50 + 30000);
+    assert_int_equal(p.cause.kind, FAILURE_LOST);
 }
 
 /* Its own fault is more than that nobody was there to hear of it. */
@@ -517,6 +574,8 @@ int main(void)
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_says_what_it_waits_for),
         cmocka_unit_test(test_lost_after_it_was_admitted),
+        cmocka_unit_test(test_pod_0_was_told_to_stop),
+        cmocka_unit_test(test_next_pod_0_is_lost),
         cmocka_unit_test(test_fault_and_nobody_there),
         cmocka_unit_test(test_refusal_in_words),
         cmocka_unit_test(test_rank_is_given),

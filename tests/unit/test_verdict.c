@@ -290,6 +290,8 @@ static void test_stopped_from_outside(void **state)
 
     (void)state;
     v.n_restarts = 0;
+    v.job_ms = 99000; /* It took long to stop. */
+    v.told_ms = 3249;
     assert_verdict(&v, "stopped by SIGTERM from outside: this pod (node rank "
                        "0, host w0) was told to stop after 3.2 s; exit code "
                        "143; 0 of 3 restarts used");
