@@ -1,6 +1,6 @@
 /* pod_parts: what pod.c (signals, states), pod_worker.c (workers),
- * pod_link.c and pod_zero.c (pod 0) and pod_time.c (deadlines) need of each other. Internal
- * to the pod. */
+ * pod_link.c and pod_zero.c (pod 0) and pod_time.c (deadlines) need of each
+ * other. Internal to the pod. */
 #ifndef AGENT_POD_PARTS_H
 #define AGENT_POD_PARTS_H
 
