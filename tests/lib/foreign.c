@@ -1,0 +1,78 @@
+/* A worker, and a helper, for roots of another libc: foreign_roots.sh.
+ *   foreign [hold|fail|orphans]   say who we are; then hold on until TERM, fail
+ *                                 in the first round, or leave 200 orphans
+ *   foreign bare COMMAND...       run it without any capability */
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void *ask(void *arg)
+{
+    const char *name = getenv("MASTER_ADDR");
+    struct addrinfo *found;
+
+    if (name && getaddrinfo(name, NULL, NULL, &found) == 0) {
+        *(int *)arg = 1;
+        freeaddrinfo(found);
+    }
+    return NULL;
+}
+
+static int bare(char **argv)
+{
+    for (unsigned long c = 0; prctl(PR_CAPBSET_DROP, c, 0, 0, 0) == 0; c++)
+        ;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return 98;
+    execv(argv[0], argv);
+    return 99;
+}
+
+static int orphans(void)
+{
+    for (int i = 0; i < 200; i++) {
+        pid_t pid = fork();
+
+        if (pid < 0)
+            return 97;
+        if (pid == 0)
+            _exit(fork() < 0 ? 97 : 0);
+        if (waitpid(pid, NULL, 0) != pid)
+            return 97;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    const char *rank = getenv("RANK"), *size = getenv("WORLD_SIZE");
+    const char *round = getenv("TORCHELASTIC_RESTART_COUNT");
+    const char *what = argc > 1 ? argv[1] : "";
+    pthread_t thread;
+    int known = 0;
+
+    if (!strcmp(what, "bare"))
+        return argc > 2 ? bare(argv + 2) : 96;
+    if (pthread_create(&thread, NULL, ask, &known) != 0)
+        return 95;
+    if (pthread_join(thread, NULL) != 0)
+        return 95;
+    printf("rank %s of %s, round %s, uid %d, master %s\n", rank ? rank : "?",
+           size ? size : "?", round ? round : "?", (int)getuid(),
+           known ? "known" : "unknown");
+    fflush(stdout);
+    if (!strcmp(what, "hold"))
+        for (;;)
+            pause();
+    if (!strcmp(what, "fail") && round && !strcmp(round, "0")) {
+        fprintf(stderr, "foreign: as told\n");
+        return 3;
+    }
+    return !strcmp(what, "orphans") ? orphans() : 0;
+}
