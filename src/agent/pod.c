@@ -203,6 +203,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->world_size = m->world_size;
     p->round = m->round;
     p->runs = true;
+    p->older_silent = false; /* Pod 0 has waited for it. */
     p->n_rounds++;
     p->failure.kind = FAILURE_NONE;
     p->waiting[0] = '\0';

@@ -149,6 +149,8 @@ struct pod {
     bool was_admitted;
     uint64_t zero_incarnation; /* Of the pod 0 that admitted it last, */
     uint8_t zero_end;          /* and how that ended: enum wire_end. */
+    bool older_silent; /* One before that one was silent at its end, and no
+                          round has started since: it may still run one. */
     bool zero_dropped; /* It has said that it takes this pod for lost. */
     struct failure zero_stop; /* STOPPED: it has said that it is told to. */
     uint64_t heard_ms; /* When pod 0 was last heard; */

@@ -30,7 +30,7 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
     m.running = p->runs ? p->round : WIRE_NO_ROUND;
     m.command_hash = p->cfg.command_hash;
     m.last_zero = p->zero_incarnation;
-    m.last_end = p->zero_end;
+    m.last_end = p->older_silent ? WIRE_END_SILENT : p->zero_end;
     (void)text_copy(m.job_id, sizeof m.job_id, p->cfg.job_id);
     (void)text_copy(m.host, sizeof m.host, p->cfg.host);
     pod_auth_begin(p, &m);
@@ -171,8 +171,11 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
 {
     if (p->was_admitted && p->zero_incarnation != m->incarnation)
         pod_say(p, LOG_WARNING, "node rank 0 is a new agent now");
-    if (p->zero_incarnation != m->incarnation)
+    if (p->zero_incarnation != m->incarnation) {
         p->zero_stop.kind = FAILURE_NONE;
+        if (p->zero_end == WIRE_END_SILENT)
+            p->older_silent = true;
+    }
     if (p->cfg.node_rank != m->node_rank)
         pod_say(p, LOG_INFO, "this pod is node rank %u", m->node_rank);
     p->cfg.node_rank = m->node_rank;

@@ -199,6 +199,8 @@ struct history { /* What happened, for the oracle. */
     uint64_t enough_ms;     /* Since when MIN have arrived; 0: they have not. */
     enum barrier_phase phase; /* Before the last step. */
     uint32_t n_members, n_started;
+    /* Where each rank last had workers under it: place + 1, or 0. */
+    uint32_t ran_at[WORLD_RANKS];
     uint64_t cut_ms;        /* When any connection was last cut. */
     uint64_t heard_life;    /* The life of pod 0 that knows of an older one. */
 };

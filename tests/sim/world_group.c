@@ -2,6 +2,8 @@
  * pod 0 came to start it. */
 #include "world.h"
 
+#include <string.h>
+
 /* Two pods of the group, the first one with the lower group rank. */
 static void check_order(struct world *w, const struct sim_group *g, uint32_t a,
                         uint32_t b)
@@ -55,8 +57,12 @@ static void check_rank_stays(struct world *w, uint32_t place)
 {
     struct sim_pod *p = &w->pods[place];
     uint32_t rank = world_rank(p);
+    uint32_t at = w->history.ran_at[p->last_rank];
     bool given = !p->has_rank || rank == p->last_rank;
 
+    /* In an older round of this pod 0 another one had it, which may have left
+     * since. */
+    given = given || (w->history.n_started > 1 && at > 0 && at != place + 1);
     for (uint32_t i = 0; !given && i < w->n_places; i++)
         given = i != place && may_have(w, p, &w->pods[i]);
     if (!given)
@@ -99,6 +105,8 @@ void world_check_group(struct world *w, uint32_t place,
     g->n[i] = p->n_workers;
     check_place(w, g, i);
     check_rank_stays(w, place);
+    if (w->history.zero_life == p->pod.zero_incarnation)
+        w->history.ran_at[world_rank(p)] = place + 1;
     w->pods[place].last_round = r->round;
     w->history.n[FAULT_AUTO] += p->rank == WIRE_ANY_RANK;
 }
@@ -144,6 +152,7 @@ void world_check_gathering(struct world *w)
         h->enough_ms = 0;
         h->phase = BAR_GATHER;
         h->n_members = h->n_started = 0;
+        memset(h->ran_at, 0, sizeof h->ran_at);
     }
     if (!world_zero(w)->exists)
         return;

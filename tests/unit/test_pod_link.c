@@ -320,6 +320,34 @@ static void test_how_pod_0_ended(void **state)
     assert_int_equal(sent.last_end, WIRE_END_CLOSED);
 }
 
+/* The next pod 0 waits for a silent one; its own end does not make that the
+ * next but one's to forget. A round that starts does. */
+static void test_pod_0_before_the_last_was_silent(void **state)
+{
+    struct wire_msg next = admitted;
+    struct wire_msg start = {.kind = WIRE_START, .world_size = 4,
+                             .group_size = 2, .group_rank = 1};
+
+    (void)state;
+    make(1, 2, false);
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    pod_timeout(&p, 3 + BARRIER_SILENCE_MS);
+    next.incarnation = 2;
+    hello_again(4 + BARRIER_SILENCE_MS + POD_RETRY_MAX_MS);
+    hear(17000, next);
+    pod_link_down(&p, 17010, "closed");
+    hello_again(17200);
+    assert_int_equal(sent.last_zero, 2);
+    assert_int_equal(sent.last_end, WIRE_END_SILENT);
+    hear(17201, next);
+    hear(17202, start);
+    assert_int_equal(p.state, POD_RUNNING);
+    pod_link_down(&p, 17300, "closed");
+    hello_again(17500);
+    assert_int_equal(sent.last_end, WIRE_END_CLOSED);
+}
+
 /* A connection that is made and then not answered is given up, too. */
 static void test_no_welcome(void **state)
 {
@@ -569,6 +597,7 @@ int main(void)
         cmocka_unit_test(test_silent_pod_0),
         cmocka_unit_test(test_silent_for_a_while),
         cmocka_unit_test(test_how_pod_0_ended),
+        cmocka_unit_test(test_pod_0_before_the_last_was_silent),
         cmocka_unit_test(test_old_frames),
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_retries),
