@@ -88,7 +88,8 @@ tool_bin   := $(patsubst tests/lib/%.c,$(O)/tests/%,$(wildcard tests/lib/*.c))
 programs := $(if $(SAN),,$(O)/agent) $(O)/agent-fetch $(O)/agent-probe \
     $(O)/agent-allreduce
 libraries := $(if $(ddp_src),$(O)/libddp.a $(O)/libddp.so $(O)/ddp.pc)
-examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits)
+examples := $(if $(wildcard examples/c/digits.c),$(O)/examples/digits \
+    $(O)/examples/digits_cuda)
 
 # NOTICE, licences and SPDX document of this build.
 notices := $(if $(SAN),,$(O)/doc/agent.spdx.json)
@@ -179,6 +180,16 @@ $(O)/examples/digits: $(digits_obj) $(O)/libddp.a
 	$(call say,LD,$@)
 	$(Q)$(CC) $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -lm \
 	    $(LDLIBS)
+
+# The same on GPUs, and without any CUDA to build.
+cuda_obj := $(patsubst %.c,$(O)/obj/%.o,$(wildcard examples/cuda/*.c))
+$(cuda_obj): AGENT_CPPFLAGS += -Iexamples/c
+$(O)/examples/digits_cuda: $(cuda_obj) $(filter-out %/digits.o,$(digits_obj)) \
+    $(O)/libddp.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(AGENT_LDFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread -lm \
+	    -ldl $(LDLIBS)
 
 # Tests: each test_<module>.c is a cmocka program that prints TAP.
 $(O)/tests/%: tests/unit/%.c $(O)/liballreduce.a $(O)/libfetch.a \
@@ -477,5 +488,5 @@ distclean: clean
     $(agent_only:%.c=$(O)/obj/%.d) $(probe_obj:.o=.d) \
     $(fetch_obj:.o=.d) $(fetch_main:%.c=$(O)/obj/%.d) \
     $(reduce_obj:.o=.d) $(reduce_main:%.c=$(O)/obj/%.d) \
-    $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(unit_bin:=.d) \
+    $(ddp_obj:.o=.d) $(sim_obj:.o=.d) $(digits_obj:.o=.d) $(cuda_obj:.o=.d) $(unit_bin:=.d) \
     $(fuzz_bin:=.d)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # bench/gpu.sh [OUT]: all that needs GPUs, in one call of some minutes: what is
 # there, preflight, all-reduce of libddp beside torch.distributed, the start of
-# both, a killed and a stopped rank. Needs GPUs and PyTorch with CUDA; build
-# first: make all build/bench/bench_device build/tests/ddp_device. NVLink
-# multicast stays off, as it may put GPUs that others share out of service.
+# both, the examples, a killed and a stopped rank. Needs GPUs and PyTorch with
+# CUDA; build first: make all build/bench/bench_device build/tests/ddp_device.
+# NVLink multicast stays off, as it may put GPUs that others share out of
+# service.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 O=${O:-build} out=${1:-$O/gpu}
@@ -12,14 +13,28 @@ export NCCL_NVLS_ENABLE=${NCCL_NVLS_ENABLE:-0} PYTHONUNBUFFERED=1
 py=${PYTHON:-python3}
 n=$(nvidia-smi -L | grep -c '^GPU')
 site=$("$py" -c 'import site; print(site.getsitepackages()[0])')
-for l in libcudart.so.1 libnccl.so.2; do
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}
+for l in libcudart.so.1 libnccl.so.2 libnvrtc.so.1 libcublas.so.1; do
     d=$(find "$site/nvidia" /usr/local/cuda*/lib64 -name "$l*" -printf '%h\n' \
         2>/dev/null | head -n 1)
-    [ -z "$d" ] || LD_LIBRARY_PATH=$d:${LD_LIBRARY_PATH:-}
+    [ -z "$d" ] || [[ :$LD_LIBRARY_PATH: = *:$d:* ]] || LD_LIBRARY_PATH=$d:$LD_LIBRARY_PATH
 done
 export LD_LIBRARY_PATH
 agent() { timeout -k 5 180 "$O/agent" -q --preflight off --log-prefix none "$@"; }
 torchrun() { timeout -k 5 180 "$py" -m torch.distributed.run --standalone "$@"; }
+killed() # as agent; the newest of the workers is killed after its checkpoint
+{
+    local pid
+    rm -f "$out/digits.save"
+    DDP_TIMEOUT=60s "$O/agent" --preflight off --restart-backoff 100ms:100ms \
+        "$@" &
+    for ((i = 0; i < 600; i++)); do
+        [ ! -e "$out/digits.save" ] || break
+        sleep 0.1
+    done
+    pid=$(pgrep -n -x digits_cuda) && kill -KILL "$pid"
+    wait $!
+}
 part() { printf '\n== %s\n' "$1"; }
 seconds() # COMMAND...: how long it took, and its status
 {
@@ -47,6 +62,9 @@ seconds() # COMMAND...: how long it took, and its status
     DDP_TIMEOUT=100s agent --nproc "$n" --max-restarts 0 -- \
         "$O/tests/ddp_device" reducer
     echo "status $?"
+    DDP_TIMEOUT=100s agent --nproc "$n" --max-restarts 0 -- \
+        "$O/tests/ddp_device" queue 1000
+    echo "status $?"
     part "two ranks on one GPU, which NCCL refuses"
     CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_MAX_CONNECTIONS=1 DDP_TIMEOUT=100s \
         agent --nproc 2 --max-restarts 0 -- sh -c "LOCAL_RANK=0 exec $O/bench/bench_device first"
@@ -56,7 +74,11 @@ seconds() # COMMAND...: how long it took, and its status
     torchrun --nproc-per-node "$n" bench/gpu_torch.py table
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
     part "a reducer beside a backward pass: how much of it is hidden"
-    agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" overlap
+    for _ in 1 2 3; do
+        agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" overlap
+        torchrun --nproc-per-node "$n" bench/gpu_torch.py overlap
+    done
+    agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" copies
     part "start to the end of a program with one all-reduce"
     for _ in 1 2 3; do
         printf 'agent and libddp: '
@@ -66,6 +88,40 @@ seconds() # COMMAND...: how long it took, and its status
         printf 'agent and torch: '
         seconds agent --nproc "$n" --max-restarts 0 -- "$py" bench/gpu_torch.py first
     done
+    part "the CUDA example: one GPU, all, and a rank that is killed"
+    digits=(--dataset examples/digits/manifest.json --stage "$out/stage")
+    for k in 1 "$n"; do
+        seconds agent --nproc "$k" --max-restarts 0 "${digits[@]}" -- \
+            "$O/examples/digits_cuda" --epochs 20
+        cat "$out/last"
+    done
+    seconds killed --nproc "$n" --max-restarts 1 "${digits[@]}" -- \
+        "$O/examples/digits_cuda" --epochs 40 --epoch-ms 100 \
+        --checkpoint "$out/digits.save"
+    cat "$out/last"
+    part "the PyTorch example: agent, torchrun"
+    data=$("$O/agent" stage "${digits[@]}" 2>"$out/last")
+    for _ in 1 2; do
+        printf 'agent: '
+        seconds agent --nproc "$n" --max-restarts 0 "${digits[@]}" -- \
+            "$py" examples/pytorch/train.py
+        tail -n 2 "$out/last"
+        printf 'torchrun: '
+        seconds torchrun --nproc-per-node "$n" examples/pytorch/train.py \
+            --data "$data"
+        tail -n 2 "$out/last"
+    done
+    part "the PyTorch example: its last rank is killed in epoch 2"
+    printf 'agent: '
+    seconds "$O/agent" --preflight off --nproc "$n" --max-restarts 1 \
+        --restart-backoff 100ms:100ms "${digits[@]}" -- "$py" \
+        examples/pytorch/train.py --checkpoint "$out/a.pt" --fail-rank $((n - 1))
+    grep -vE 'epoch [0-9]*[1-9]/' "$out/last" | tail -n 8
+    printf 'torchrun: '
+    seconds torchrun --nproc-per-node "$n" --max-restarts 1 \
+        examples/pytorch/train.py --data "$data" --checkpoint "$out/t.pt" \
+        --fail-rank $((n - 1))
+    tail -n 2 "$out/last"
     if [ "$n" -gt 1 ]; then
         part "a rank is killed in the middle; the job restarts and trains on"
         seconds env DDP_TIMEOUT=60s "$O/agent" --preflight off --nproc "$n" \
@@ -78,4 +134,4 @@ seconds() # COMMAND...: how long it took, and its status
         cat "$out/last"
     fi
 } 2>&1 | tee "$out/gpu.txt"
-rm -f "$out/last"
+rm -rf "$out"/{last,stage,digits.save,a.pt,t.pt}

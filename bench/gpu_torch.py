@@ -1,7 +1,8 @@
 """The peer of bench_device: torch.distributed's all_reduce over NCCL.
 
 `table` prints JSON lines (calls one after the other, and each waited for);
-`first` makes one all-reduce that is right."""
+`first` makes one all-reduce that is right; `overlap` is DistributedData-
+Parallel over the layers of bench_device's."""
 import json
 import os
 import sys
@@ -28,6 +29,55 @@ def measure(t, times, wait):
     return (time.monotonic() - began) / times * 1e6
 
 
+LAYERS, SIDE, BATCH, STEPS = 16, 2560, 8192, 20
+
+
+def milliseconds(f):
+    for _ in range(3):
+        f()
+    torch.cuda.synchronize()
+    dist.barrier()
+    torch.cuda.synchronize()
+    began = time.monotonic()
+    for _ in range(STEPS):
+        f()
+        torch.cuda.synchronize()
+    return (time.monotonic() - began) / STEPS * 1e3
+
+
+def overlap(rank):
+    torch.backends.cuda.matmul.allow_tf32 = True
+    model = torch.nn.Sequential(*[torch.nn.Linear(SIDE, SIDE, bias=False)
+                                  for _ in range(LAYERS)]).cuda()
+    ddp = torch.nn.parallel.DistributedDataParallel(
+        model, gradient_as_bucket_view=True)
+    x = torch.randn(BATCH, SIDE, device="cuda")
+    dy = torch.randn(BATCH, SIDE, device="cuda")
+    grads = [torch.zeros(SIDE * SIDE, device="cuda") for _ in range(LAYERS)]
+
+    def forward():
+        ddp(x)
+
+    def step(syncs):
+        ddp.require_backward_grad_sync = syncs
+        ddp(x).backward(dy)
+
+    def reduce():
+        for g in grads:
+            dist.all_reduce(g)
+
+    before = milliseconds(forward)
+    alone = milliseconds(lambda: step(False)) - before
+    both = milliseconds(lambda: step(True)) - before
+    only = milliseconds(reduce)
+    if rank == 0:
+        print(json.dumps({"who": "torch", "beside": "products",
+                          "backward_ms": round(alone, 2),
+                          "reduce_ms": round(only, 2),
+                          "both_ms": round(both, 2),
+                          "overlap": round(1 - (both - alone) / only, 2)}))
+
+
 def main():
     torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     dist.init_process_group("nccl")
@@ -36,6 +86,8 @@ def main():
         t = torch.ones(256, device="cuda")
         dist.all_reduce(t)
         assert (t == size).all()
+    elif sys.argv[1] == "overlap":
+        overlap(rank)
     else:
         for b in (1024, 64 << 10, MIB, 25 * MIB, 64 * MIB, 256 * MIB,
                   1024 * MIB):

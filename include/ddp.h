@@ -60,7 +60,8 @@
  * the first such call, which all ranks make; LD_PRELOAD of another one goes
  * first), on `stream`: a cudaStream_t, NULL for the default stream. It returns
  * when all that was on the stream before it and the call itself are done, so
- * that its errors are its own; the deadline counts from the call. NULL needs a
+ * that its errors are its own (ddp_queued lets it return before that); the
+ * deadline counts from the call. NULL needs a
  * program that has loaded the shared libcudart before ddp_init; one that is
  * linked with the static one gives a stream. Ranks that differ in a call are
  * not found there, but end with the deadline; nor are sums bit for bit the
@@ -208,6 +209,19 @@ DDP_API int ddp_all_gather(struct ddp_comm *c, const void *send, void *recv,
 
 /* Returns when all ranks have called it. */
 DDP_API int ddp_barrier(struct ddp_comm *c, struct ddp_error *err);
+
+/* on = 1: from now on calls of device memory return once they are on their
+ * stream, so that the next one is put there meanwhile; what comes later on the
+ * stream sees their results. An error of theirs, and the deadline, is found by
+ * ddp_wait (or by a later call): so call that before the host waits for the
+ * stream itself, which would else wait for a rank that has died, and before
+ * ddp_free. Up to 64 are queued, then the call waits for the oldest one.
+ * 0: calls wait again. Waits itself for what is queued. Calls of host memory
+ * are as ever. A reducer queues its buckets by itself. */
+DDP_API int ddp_queued(struct ddp_comm *c, int on, struct ddp_error *err);
+
+/* Wait for all calls that are queued, within one deadline. */
+DDP_API int ddp_wait(struct ddp_comm *c, struct ddp_error *err);
 
 /* Make the call that another thread is in, and each later call, fail with
  * DDP_EABORTED; the other ranks' calls fail too. From any thread or signal

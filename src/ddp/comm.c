@@ -129,6 +129,8 @@ void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e)
         return;
     c->broken = *e;
     ddp_comm_tell(c, e);
+    ddp_nccl_free(c->nccl, true); /* What is queued may wait for others. */
+    c->nccl = NULL;
 }
 
 void ddp_comm_free(struct ddp_comm *c)

@@ -38,11 +38,15 @@ struct ddp_comm {
     uint8_t *scratch;
     struct ddp_cuda cuda;   /* Open where device memory may come. */
     struct ddp_nccl *nccl;  /* From the first call of device memory on. */
+    atomic_uint queues;     /* enum ddp_queues: they return once queued. */
     int wake_fd; /* An eventfd: readable once aborted. */
     atomic_bool is_aborted;
     atomic_flag busy;        /* A thread is inside a call. */
     struct ddp_error broken; /* The first error; its code is 0 before. */
 };
+
+/* Who wants calls of device memory queued. */
+enum ddp_queues { DDP_QUEUES_CALLER = 1, DDP_QUEUES_REDUCER = 2 };
 
 /* A collective, checked. `send` and `recv` as in ddp.h. */
 struct ddp_request {

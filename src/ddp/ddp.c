@@ -176,8 +176,11 @@ static int run(struct ddp_comm *c, const struct ddp_request *q, bool is_device,
     } else if (!c->broken.code) {
         run_alone(q);
     }
-    if (c->broken.code)
+    if (c->broken.code) {
+        ddp_nccl_free(c->nccl, true); /* What is queued may wait for ever. */
+        c->nccl = NULL;
         *e = c->broken;
+    }
     return c->broken.code;
 }
 

@@ -1,19 +1,9 @@
 /* nccl: see nccl.h. */
 #include "ddp/nccl.h"
-#include "ddp/blame.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
 #include "ddp/nccl_parts.h"
 #include "ddp/reduce.h"
-
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-#define SPIN_NS 10000000  /* Then it sleeps between two looks: a nap costs */
-#define NAP_MIN_NS 50000  /* a large call some percent of its time.        */
-#define NAP_MAX_NS 500000
-#define LOOK_NS 1000000   /* Between two looks at what may go wrong. */
 
 void ddp_nccl_look(struct ddp_comm *c)
 {
@@ -54,101 +44,13 @@ int ddp_nccl_wants(struct ddp_comm *c, const struct ddp_request *q,
     return 0;
 }
 
-/* --- waiting --------------------------------------------------------------*/
+/* --- what is on streams --------------------------------------------------*/
 
-int ddp_nccl_fail(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
-                  int result)
-{
-    const char *last = n->comm ? n->lib.last_error(n->comm) : "";
-    const char *text = n->cuda_error ? n->cuda->text(n->cuda_error)
-                                     : n->lib.text(result);
-    char why[DDP_WHY + 128], hint[160];
-
-    ddp_nccl_hint(result, last ? last : "", hint, sizeof hint);
-    (void)snprintf(why, sizeof why, "rank %d: %s: %.60s (%d)%s%.120s%s%s",
-                   w->c->rank, doing, text, result,
-                   last && *last ? ": " : "", last ? last : "",
-                   hint[0] ? "; likely: " : "", hint);
-    return ddp_blame(w->c, w->q, w->err,
-                     result == DDP_NCCL_REMOTE_ERROR ? DDP_EPEER : DDP_ESYSTEM,
-                     result == DDP_NCCL_REMOTE_ERROR ? -1 : w->c->rank, why);
-}
-
-static int fail_late(struct ddp_watch *w, const char *doing)
-{
-    char why[DDP_WHY];
-
-    (void)snprintf(why, sizeof why, "%s: not done within %.1f s: a rank has "
-                   "not made this call, made another one, or NCCL cannot get "
-                   "through (NCCL_DEBUG=INFO tells which interface it takes)",
-                   doing, (double)w->c->timeout_ms / 1000);
-    return ddp_blame(w->c, w->q, w->err, DDP_ETIMEDOUT, -1, why);
-}
-
-static void nap(uint64_t since_ns, uint64_t now_ns)
-{
-    uint64_t ns = (now_ns - since_ns) / 16;
-    struct timespec t = {0};
-
-    if (now_ns - since_ns < SPIN_NS)
-        return;
-    ns = ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
-    t.tv_nsec = (long)ns;
-    (void)nanosleep(&t, NULL);
-}
-
-/* NCCL tells of a failure that came while work was on the stream. */
-static bool has_failed(struct ddp_nccl *n, int *ret)
-{
-    int r = n->comm ? n->lib.async_error(n->comm, ret) : DDP_NCCL_SUCCESS;
-
-    if (!n->comm)
-        return false;
-    if (r != DDP_NCCL_SUCCESS)
-        *ret = r;
-    return *ret != DDP_NCCL_SUCCESS && *ret != DDP_NCCL_IN_PROGRESS;
-}
-
-int ddp_nccl_wait(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
-                  int (*is_done)(struct ddp_nccl *n, int *ret_error))
-{
-    uint64_t since = ddp_now_ns(), looked = since;
-
-    for (;;) {
-        uint64_t now_ns = ddp_now_ns();
-        int result = DDP_NCCL_SUCCESS;
-        int done = is_done(n, &result), rc;
-
-        if (done < 0)
-            return ddp_nccl_fail(n, w, doing, result);
-        if (done)
-            return 0;
-        if (now_ns - looked >= LOOK_NS) {
-            looked = now_ns;
-            rc = ddp_watch_look(w, ddp_now());
-            if (!rc && has_failed(n, &result))
-                rc = ddp_nccl_fail(n, w, doing, result);
-            if (!rc && ddp_now() >= w->deadline)
-                rc = fail_late(w, doing);
-            if (rc)
-                return rc;
-        }
-        nap(since, now_ns);
-    }
-}
-
-int ddp_nccl_is_settled(struct ddp_nccl *n, int *ret)
-{
-    int r = n->lib.async_error(n->comm, ret);
-
-    if (r != DDP_NCCL_SUCCESS)
-        *ret = r;
-    return *ret == DDP_NCCL_IN_PROGRESS ? 0 : *ret == DDP_NCCL_SUCCESS ? 1 : -1;
-}
-
+/* The oldest call that may be under way. */
 static int is_over(struct ddp_nccl *n, int *ret)
 {
-    int done = ddp_cuda_is_done(n->cuda, n->event);
+    int done = ddp_cuda_is_done(n->cuda,
+                                n->events[n->n_over % DDP_NCCL_QUEUE]);
 
     if (done < 0) {
         *ret = DDP_NCCL_CUDA_ERROR;
@@ -157,24 +59,42 @@ static int is_over(struct ddp_nccl *n, int *ret)
     return done;
 }
 
+static const char *name_of(const struct ddp_nccl *n)
+{
+    return n->comm ? "NCCL" : "copy";
+}
+
+/* Until no more than `left` calls are under way. */
+static int drain(struct ddp_nccl *n, struct ddp_watch *w, uint64_t left)
+{
+    int rc = 0;
+
+    while (!rc && n->n_put - n->n_over > left) {
+        rc = ddp_nccl_wait(n, w, name_of(n), is_over);
+        n->n_over += !rc;
+    }
+    return rc;
+}
+
 /* --- calls ----------------------------------------------------------------*/
 
-static int enqueue(struct ddp_nccl *n, const struct ddp_request *q,
-                   void *stream)
+static int enqueue(struct ddp_nccl_job *j)
 {
+    const struct ddp_request *q = &j->q;
+
     switch (q->what) {
     case DDP_ALL_REDUCE:
-        return n->lib.all_reduce(q->send, q->recv, q->count, q->type, q->op,
-                                 n->comm, stream);
+        return j->lib.all_reduce(q->send, q->recv, q->count, q->type, q->op,
+                                 j->comm, j->stream);
     case DDP_REDUCE_SCATTER:
-        return n->lib.reduce_scatter(q->send, q->recv, q->count, q->type,
-                                     q->op, n->comm, stream);
+        return j->lib.reduce_scatter(q->send, q->recv, q->count, q->type,
+                                     q->op, j->comm, j->stream);
     case DDP_ALL_GATHER:
-        return n->lib.all_gather(q->send, q->recv, q->count, q->type, n->comm,
-                                 stream);
+        return j->lib.all_gather(q->send, q->recv, q->count, q->type, j->comm,
+                                 j->stream);
     case DDP_BROADCAST:
-        return n->lib.broadcast(q->send, q->recv, q->count, q->type,
-                                (int)q->root, n->comm, stream);
+        return j->lib.broadcast(q->send, q->recv, q->count, q->type,
+                                (int)q->root, j->comm, j->stream);
     case DDP_BARRIER:
         break;
     }
@@ -191,21 +111,78 @@ static int copy(struct ddp_nccl *n, const struct ddp_request *q, void *stream)
     return n->cuda_error ? DDP_NCCL_CUDA_ERROR : DDP_NCCL_SUCCESS;
 }
 
+/* Put the call on the stream. */
+static int put(struct ddp_nccl *n, struct ddp_watch *w, void *stream)
+{
+    struct ddp_nccl_job j = {.run = enqueue, .comm = n->comm, .q = *w->q,
+                             .stream = stream};
+    int rc = 0;
+
+    if (!n->comm) {
+        j.result = copy(n, w->q, stream);
+    } else if (!ddp_nccl_knows(n, w->q)) {
+        rc = ddp_nccl_apart(n, w, name_of(n), &j);
+    } else {
+        j.lib = n->lib;
+        j.result = enqueue(&j);
+    }
+    if (rc)
+        return rc;
+    if (j.result == DDP_NCCL_IN_PROGRESS)
+        return ddp_nccl_wait(n, w, name_of(n), ddp_nccl_is_settled);
+    return j.result == DDP_NCCL_SUCCESS
+               ? 0
+               : ddp_nccl_fail(n, w, name_of(n), j.result);
+}
+
+/* An event after it says when it is done. */
+static int mark(struct ddp_nccl *n, struct ddp_watch *w, void *stream)
+{
+    void **event = &n->events[n->n_put % DDP_NCCL_QUEUE];
+
+    if (!*event)
+        n->cuda_error = n->cuda->event_new(event, DDP_CUDA_EVENT_PLAIN);
+    if (!n->cuda_error)
+        n->cuda_error = n->cuda->event_record(*event, stream);
+    if (n->cuda_error)
+        return ddp_nccl_fail(n, w, name_of(n), DDP_NCCL_CUDA_ERROR);
+    n->n_put++;
+    n->last = *w->q;
+    return 0;
+}
+
+/* What is wrong meanwhile ends a queued call, too. */
+static int look(struct ddp_nccl *n, struct ddp_watch *w)
+{
+    uint64_t now_ns = ddp_now_ns();
+
+    if (now_ns - n->looked_ns < DDP_NCCL_LOOK_NS)
+        return 0;
+    n->looked_ns = now_ns;
+    return ddp_watch_look(w, ddp_now());
+}
+
 static int carry_out(struct ddp_nccl *n, struct ddp_watch *w, void *stream)
 {
-    const char *name = n->comm ? "NCCL" : "copy";
-    int r = n->comm ? enqueue(n, w->q, stream) : copy(n, w->q, stream), rc = 0;
+    int rc = drain(n, w, DDP_NCCL_QUEUE - 1); /* Its event is free then. */
 
-    if (r == DDP_NCCL_IN_PROGRESS)
-        rc = ddp_nccl_wait(n, w, name, ddp_nccl_is_settled);
-    else if (r != DDP_NCCL_SUCCESS)
-        rc = ddp_nccl_fail(n, w, name, r);
-    if (!rc) {
-        n->cuda_error = n->cuda->event_record(n->event, stream);
-        if (n->cuda_error)
-            rc = ddp_nccl_fail(n, w, name, DDP_NCCL_CUDA_ERROR);
+    if (!rc)
+        rc = put(n, w, stream);
+    if (!rc)
+        rc = mark(n, w, stream);
+    if (!rc)
+        rc = atomic_load(&w->c->queues) ? look(n, w) : drain(n, w, 0);
+    return rc;
+}
+
+/* A communicator of NCCL's that has failed is of no more use. */
+static int settle(struct ddp_comm *c, int rc)
+{
+    if (rc) {
+        ddp_nccl_free(c->nccl, true);
+        c->nccl = NULL;
     }
-    return rc ? rc : ddp_nccl_wait(n, w, name, is_over);
+    return rc;
 }
 
 int ddp_nccl_run(struct ddp_comm *c, const struct ddp_request *q, void *stream,
@@ -219,9 +196,15 @@ int ddp_nccl_run(struct ddp_comm *c, const struct ddp_request *q, void *stream,
         rc = ddp_nccl_make(&w);
     if (!rc)
         rc = carry_out(c->nccl, &w, stream);
-    if (rc) {
-        ddp_nccl_free(c->nccl, true);
-        c->nccl = NULL;
-    }
-    return rc;
+    return settle(c, rc);
+}
+
+int ddp_nccl_drain(struct ddp_comm *c, struct ddp_error *err)
+{
+    struct ddp_watch w;
+
+    if (!c->nccl)
+        return 0;
+    ddp_watch_begin(&w, c, &c->nccl->last, err);
+    return settle(c, drain(c->nccl, &w, 0));
 }

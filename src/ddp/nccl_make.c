@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define CONNECTS "NCCL connects the ranks"
+
 /* What each rank tells before NCCL is used at all. */
 struct greeting {
     int32_t ready, version;
@@ -78,27 +80,30 @@ static int compare(struct ddp_watch *w, const struct greeting *all)
     return 0;
 }
 
-static int connect_all(struct ddp_nccl *n, struct ddp_watch *w,
-                       const struct ddp_nccl_id *id)
+static int init(struct ddp_nccl_job *j)
 {
     struct ddp_nccl_config config = {
         .size = sizeof config, .magic = DDP_NCCL_MAGIC,
-        .version = DDP_NCCL_OLDEST, .cga_cluster_size = DDP_NCCL_UNDEF,
-        .min_ctas = DDP_NCCL_UNDEF, .max_ctas = DDP_NCCL_UNDEF,
-        .split_share = DDP_NCCL_UNDEF}; /* blocking: 0. */
-    int r = n->lib.init(&n->comm, w->c->size, *id, w->c->rank, &config);
+        .version = DDP_NCCL_OLDEST, .blocking = 1,
+        .cga_cluster_size = DDP_NCCL_UNDEF, .min_ctas = DDP_NCCL_UNDEF,
+        .max_ctas = DDP_NCCL_UNDEF, .split_share = DDP_NCCL_UNDEF};
 
-    if (r != DDP_NCCL_SUCCESS && r != DDP_NCCL_IN_PROGRESS)
-        return ddp_nccl_fail(n, w, "ncclCommInitRankConfig", r);
-    return ddp_nccl_wait(n, w, "NCCL connects the ranks", ddp_nccl_is_settled);
+    return j->lib.init(&j->comm, j->size, j->id, j->rank, &config);
 }
 
-static int make_event(struct ddp_nccl *n, struct ddp_watch *w)
+static int connect_all(struct ddp_nccl *n, struct ddp_watch *w,
+                       const struct ddp_nccl_id *id)
 {
-    n->cuda_error = n->cuda->event_new(&n->event, DDP_CUDA_EVENT_PLAIN);
-    return n->cuda_error ? ddp_nccl_fail(n, w, "cudaEventCreateWithFlags",
-                                         DDP_NCCL_CUDA_ERROR)
-                         : 0;
+    struct ddp_nccl_job j = {.run = init, .id = *id, .size = w->c->size,
+                             .rank = w->c->rank};
+    int rc = ddp_nccl_apart(n, w, CONNECTS, &j);
+
+    if (rc)
+        return rc;
+    if (j.result != DDP_NCCL_SUCCESS && j.result != DDP_NCCL_IN_PROGRESS)
+        return ddp_nccl_fail(n, w, CONNECTS, j.result);
+    n->comm = j.comm; /* NCCL_COMM_BLOCKING=0 goes before what is asked. */
+    return ddp_nccl_wait(n, w, CONNECTS, ddp_nccl_is_settled);
 }
 
 /* One rank without NCCL needs none. */
@@ -121,14 +126,15 @@ int ddp_nccl_make(struct ddp_watch *w)
     }
     n->cuda = &c->cuda;
     greet(n, c->rank, &mine);
+    n->cuda_error = c->cuda.get_device(&n->device);
     rc = exchange(c, &mine, all, w->err);
     w->deadline = ddp_now() + c->timeout_ms; /* From here on it is NCCL's. */
     if (!rc && !is_alone(c, &mine))
         rc = compare(w, all);
+    if (!rc && n->cuda_error)
+        rc = ddp_nccl_fail(n, w, "cudaGetDevice", DDP_NCCL_CUDA_ERROR);
     if (!rc && !is_alone(c, &mine))
         rc = connect_all(n, w, &all[0].id);
-    if (!rc)
-        rc = make_event(n, w);
     free(all);
     if (rc)
         ddp_nccl_free(n, true);

@@ -2,17 +2,58 @@
 #ifndef DDP_NCCL_PARTS_H
 #define DDP_NCCL_PARTS_H
 
+#include "ddp/aside.h"
 #include "ddp/cuda.h"
 #include "ddp/nccl_lib.h"
 #include "ddp/watch.h"
+
+#define DDP_NCCL_QUEUE 64  /* Calls that are on streams at a time. */
+#define DDP_NCCL_SHAPES 256
+#define DDP_NCCL_LOOK_NS 1000000 /* Between two looks at what may go wrong. */
+
+/* Calls that are alike to NCCL: which algorithm it takes depends on these. */
+struct ddp_nccl_shape {
+    int used, what, type, op;
+    unsigned root;
+    size_t count;
+};
 
 struct ddp_nccl {
     struct ddp_nccl_lib lib;
     const struct ddp_cuda *cuda; /* Borrowed of the communicator. */
     struct ddp_nccl_comm *comm;  /* NULL: not made. */
-    void *event;                 /* NULL: not made. */
+    int device;                  /* The current one when it was made. */
     int cuda_error;              /* The last one; 0: none. */
+    /* Call number i is over with events[i % DDP_NCCL_QUEUE]. */
+    void *events[DDP_NCCL_QUEUE]; /* NULL: not made. */
+    uint64_t n_put, n_over;       /* Calls on streams; known to be done. */
+    uint64_t looked_ns;           /* When it was last asked if all is well. */
+    struct ddp_request last;      /* The call put last. */
+    struct ddp_nccl_shape shapes[DDP_NCCL_SHAPES]; /* That were there. */
+    struct ddp_aside *aside;      /* While a call of NCCL's is made there. */
 };
+
+/* A call of NCCL's that may hang in it. */
+struct ddp_nccl_job {
+    int (*run)(struct ddp_nccl_job *j); /* Gives an enum ddp_nccl_result. */
+    struct ddp_nccl_lib lib;
+    int (*set_device)(int device);
+    int device;
+    struct ddp_nccl_comm *comm;
+    struct ddp_nccl_id id; /* For the start. */
+    int size, rank;
+    struct ddp_request q; /* For a collective. */
+    void *stream;
+    int result;
+};
+
+/* Do *j aside, until it is over or anything else ends the call. 0 with what
+ * NCCL gave in j->result and j->comm, or the code. */
+int ddp_nccl_apart(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
+                   struct ddp_nccl_job *j);
+
+/* Whether such a call was made before; from now on it was. */
+bool ddp_nccl_knows(struct ddp_nccl *n, const struct ddp_request *q);
 
 /* End the call with an error of NCCL's: what it says, whose it is, what it
  * likely means. Returns the code. */

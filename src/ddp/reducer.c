@@ -61,15 +61,19 @@ static void unpack(const struct ddp_reducer *r,
 
 /* --- the thread ---------------------------------------------------------- */
 
+/* Buckets are queued one after the other, so that the GPU does not wait for
+ * this thread between two of them; who calls ddp_reducer_wait() waits. */
 static int reduce_on_device(struct ddp_reducer *r, size_t k,
                             struct ddp_error *e)
 {
     const struct ddp_bucket_state *b = &r->buckets[k];
     int rc = ddp_reducer_device_begin(r, k, e);
 
+    (void)atomic_fetch_or(&r->c->queues, DDP_QUEUES_REDUCER);
     if (!rc)
         rc = ddp_all_reduce(r->c, b->buf, b->buf, b->plan.count, b->plan.type,
                             r->sum ? DDP_SUM : DDP_AVG, r->dev->own, e);
+    (void)atomic_fetch_and(&r->c->queues, ~(unsigned)DDP_QUEUES_REDUCER);
     if (!rc)
         rc = ddp_reducer_device_unpack(r, k, e);
     if (rc)
@@ -325,6 +329,8 @@ int ddp_reducer_wait(struct ddp_reducer *r, struct ddp_error *err)
         (void)pthread_cond_wait(&r->done, &r->lock);
     if (!r->broken.code && r->n_ready < r->n)
         fail_unused(r);
+    if (!r->broken.code && r->dev) /* The thread has nothing left to do. */
+        (void)ddp_wait(r->c, &r->broken);
     if (!r->broken.code) { /* The next step. */
         r->n_ready = r->n_done = 0;
         memset(r->is_ready, 0, r->n * sizeof *r->is_ready);
@@ -340,16 +346,21 @@ int ddp_reducer_wait(struct ddp_reducer *r, struct ddp_error *err)
 
 void ddp_reducer_free(struct ddp_reducer *r)
 {
+    bool is_queued;
+
     if (!r)
         return;
     if (r->has_thread) {
         (void)pthread_mutex_lock(&r->lock);
         r->is_ending = true;
-        if (r->is_calling) /* A step that nobody waits for. */
+        is_queued = r->dev && r->n_done > 0;
+        if (r->is_calling || is_queued) /* A step that nobody waits for. */
             (void)ddp_abort(r->c);
         (void)pthread_cond_signal(&r->go);
         (void)pthread_mutex_unlock(&r->lock);
         (void)pthread_join(r->thread, NULL);
+        if (is_queued) /* Else to free memory would wait for it. */
+            (void)ddp_wait(r->c, NULL);
     }
     (void)pthread_cond_destroy(&r->go);
     (void)pthread_cond_destroy(&r->done);

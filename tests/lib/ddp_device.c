@@ -5,7 +5,10 @@
  *   ddp_device wrong       arguments that do not fit
  *   ddp_device loop N      N all_reduce; prints nothing but errors
  *   ddp_device die N       the same, and the last rank exits before the last
+ *   ddp_device queue N     N queued calls, each on the result of the last
+ *   ddp_device queue-die N the same, and the last rank exits in the middle
  *   ddp_device reducer     gradients in device memory, over some steps
+ *   ddp_device leave       a reducer is freed while its buckets are queued
  *   ddp_device abort       rank 0 is aborted by a thread while all wait
  * An error is `rank R: code C peer P: TEXT`, and status 3. */
 #include "ddp.h"
@@ -161,6 +164,42 @@ static int loop(int n, int dies, struct ddp_error *e)
     return 0;
 }
 
+/* Averages of averages stay what they are, so each call must see the result
+ * of the one before; more than may be under way at a time. */
+static int queue(int n, int dies, struct ddp_error *e)
+{
+    static float in[N], want[N];
+    float *a = device(N), *b = device(N);
+
+    for (int i = 0; i < N; i++) {
+        in[i] = (float)((ddp_rank(comm) + 1) * (i % 100));
+        want[i] = (float)(ddp_size(comm) + 1) / 2 * (float)(i % 100);
+    }
+    put(a, in, N);
+    if (ddp_queued(comm, 1, e))
+        return fail(e);
+    for (int i = 0; i < n; i++) {
+        if (dies && i == n / 2 && ddp_rank(comm) == ddp_size(comm) - 1)
+            _exit(7);
+        if (ddp_all_reduce(comm, i % 2 ? b : a, i % 2 ? a : b, N, DDP_F32,
+                           DDP_AVG, stream, e))
+            return fail(e);
+    }
+    if (ddp_wait(comm, e))
+        return fail(e);
+    if (differs("queued", n % 2 ? b : a, want, N))
+        return 1;
+    if (ddp_all_reduce(comm, a, a, N, DDP_F32, DDP_AVG, stream, e) ||
+        ddp_queued(comm, 0, e) || ddp_wait(comm, e) || ddp_wait(comm, e) ||
+        ddp_all_reduce(comm, a, b, N, DDP_F32, DDP_AVG, stream, e))
+        return fail(e);
+    if (differs("no longer queued", b, want, N))
+        return 1;
+    if (ddp_rank(comm) == 0)
+        printf("all that was queued is right\n");
+    return 0;
+}
+
 /* Two gradients side by side, and two that are copied to a bucket. */
 static int reducer(struct ddp_error *e)
 {
@@ -206,6 +245,25 @@ static int reducer(struct ddp_error *e)
     return bad;
 }
 
+/* The last rank has no gradients ready, so the others' cannot be reduced. */
+static int leave(struct ddp_error *e)
+{
+    const struct ddp_param p = {.grad = device(N), .count = N,
+                                .type = DDP_F32};
+    struct ddp_reducer_options o = {.size = sizeof o, .stream = stream};
+    struct ddp_reducer *r = NULL;
+
+    if (loop(1, 0, e) || ddp_reducer_new(&r, comm, &p, 1, &o, e))
+        return fail(e);
+    if (ddp_rank(comm) < ddp_size(comm) - 1) {
+        if (ddp_reducer_ready(r, 0, e))
+            return fail(e);
+        (void)usleep(100000);
+    }
+    ddp_reducer_free(r);
+    return ddp_barrier(comm, e) ? fail(e) : 0;
+}
+
 static void *abort_it(void *arg)
 {
     (void)usleep(300000);
@@ -233,8 +291,12 @@ int main(int argc, char **argv)
         rc = sums(&e);
     else if (!strcmp(what, "reducer"))
         rc = reducer(&e);
+    else if (!strcmp(what, "leave"))
+        rc = leave(&e);
     else if (!strcmp(what, "wrong"))
         rc = wrong(&e);
+    else if (!strcmp(what, "queue") || !strcmp(what, "queue-die"))
+        rc = queue(n, what[5] == '-', &e);
     else if (!strcmp(what, "loop") || !strcmp(what, "die"))
         rc = loop(n, what[0] == 'd', &e);
     else if (!strcmp(what, "abort")) {

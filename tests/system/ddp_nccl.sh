@@ -47,6 +47,12 @@ for via in auto tcp; do
         "0 all averages are right"
     is "$via: NCCL is left in order" "$(sort "$T/log" | tr '\n' ' ')" \
         "destroy 0 destroy 1 destroy 2 "
+    ranks 3 fine queue 150
+    is "$via: queued calls" "$rc $(cat "$T/out")" \
+        "0 all that was queued is right"
+    ranks 3 fine queue-die 150
+    is "$via: who queues is told who died" \
+        "$(grep -c 'rank 2 died or failed' "$T/out")" 2
     ranks 3 fine die 3
     is "$via: who lives is told who died" \
         "$(grep -c 'rank 2 died or failed' "$T/out")" 2
@@ -55,6 +61,13 @@ unset DDP_TRANSPORT
 FAKE_RANK=1 ranks 3 'no wait' reducer
 is "a reducer whose stream fails: all are told" "$rc $(
     grep -c 'cudaStreamWaitEvent: an illegal memory' "$T/out")" "3 3"
+ranks 3 'does not block' sums
+is "where NCCL_COMM_BLOCKING=0 is set, too" "$rc $(cat "$T/out")" \
+    "0 all sums are right"
+ranks 1 fine queue 150
+is "one rank queues" "$rc $(cat "$T/out")" "0 all that was queued is right"
+ranks 3 fine leave
+each "a reducer that is freed while buckets are queued" 'code -8 .*aborted by'
 ranks 1 fine sums
 is "one rank" "$rc $(cat "$T/out")" "0 all sums are right"
 libs=$T/cuda ranks 1 fine sums
@@ -88,7 +101,7 @@ each "rank 0 makes no id" \
     'rank 0: ncclGetUniqueId: unhandled system error: Call to socket failed'
 FAKE_RANK=1 ranks 3 'init fails' loop 1
 each "the start fails on one rank" \
-    'rank 1: ncclCommInitRankConfig: unhandled system error \(2\): Call to socket failed: No route to host; likely: '
+    'rank 1: NCCL connects the ranks: unhandled system error \(2\): Call to socket failed: No route to host; likely: '
 FAKE_RANK=1 NCCL_SOCKET_IFNAME=eth99 ranks 3 'init fails' loop 1
 each "with the likely cause" \
     'likely: NCCL_SOCKET_IFNAME=eth99 names no interface'
@@ -104,12 +117,21 @@ each "CUDA's own errors" \
     'rank 1: NCCL: an illegal memory access was encountered'
 is "NCCL is aborted on all" "$(sort "$T/log" | tr '\n' ' ')" \
     "abort 0 abort 1 abort 2 "
+FAKE_RANK=1 ranks 3 'illegal access' queue 10
+each "the same of queued calls" \
+    'rank 1: NCCL: an illegal memory access was encountered'
 ranks 3 'stream hangs' abort
 each "ddp_abort ends a wait, on all ranks" 'code -8 peer 0: .*aborted by'
 export DDP_TIMEOUT=3s
 FAKE_RANK=2 ranks 3 'init hangs' loop 1
 each "a start that hangs ends with the deadline" \
     'code -5 .*NCCL connects the ranks: not done within 3.0 s'
+FAKE_RANK=2 ranks 3 'call hangs' loop 1
+each "a call that hangs in NCCL, too" \
+    'code -5 .*NCCL: not done within 3.0 s'
+FAKE_RANK=0 ranks 3 'never arrives' queue 2
+each "queued calls that hang" \
+    'code -5 .*NCCL: not done within 3.0 s: a rank has not made'
 FAKE_RANK=0 ranks 3 'never arrives' loop 2
 each "a collective that hangs, too" \
     'code -5 .*NCCL: not done within 3.0 s: a rank has not made'

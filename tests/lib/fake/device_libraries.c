@@ -5,6 +5,7 @@
  * rank FAKE_RANK (all by default). */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,24 +36,106 @@ static int goes_wrong(const char *how)
 
 struct shared {
     atomic_uint joined, aborted;
-    atomic_uint arrived[2]; /* Of even and odd calls. */
+    atomic_uint arrived[2], left[2]; /* Of even and odd calls. */
     char slots[2][RANKS][SLOT];
 };
 
 struct comm {
     struct shared *s;
-    int n, rank, looks;
+    int n, rank, looks, blocks;
     unsigned calls;
     int failed;
 };
 
-static struct { /* The one call that may be under way. */
-    struct comm *c;
-    char *recv;
-    size_t count, width;
-    int what, op, root;
+/* --- work that is on streams, in one row --- */
+
+struct op {
+    struct comm *c; /* NULL: a copy of `count` bytes. */
+    const void *send;
+    void *recv, *stream;
+    size_t count, bytes;
+    int what, op, root, has_sent;
     unsigned call;
-} op;
+};
+
+#define OPS 512
+static struct op ops[OPS];
+static uint64_t n_put, n_done; /* Under the lock. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static float *slot(const struct op *o, int rank)
+{
+    return (float *)(void *)o->c->s->slots[o->call % 2][rank];
+}
+
+static float sum_at(const struct op *o, size_t i)
+{
+    float v = 0;
+
+    for (int r = 0; r < o->c->n; r++)
+        v += slot(o, r)[i];
+    return o->op == 4 ? v / (float)o->c->n : v;
+}
+
+static void finish(const struct op *o)
+{
+    float *to = o->recv;
+    size_t n = o->count;
+
+    for (size_t i = 0; i < n; i++)
+        if (o->what == 'r')
+            to[i] = sum_at(o, i);
+        else if (o->what == 's')
+            to[i] = sum_at(o, (size_t)o->c->rank * n + i);
+        else if (o->what == 'b')
+            to[i] = slot(o, o->root)[i];
+    for (int r = 0; o->what == 'g' && r < o->c->n; r++)
+        memcpy(to + (size_t)r * n, slot(o, r), n * 4);
+    atomic_fetch_add(&o->c->s->left[o->call % 2], 1);
+}
+
+/* Whether it is done. A call's slots are those of the call before the last,
+ * which all ranks must have left. */
+static int step(struct op *o)
+{
+    unsigned ranks = o->c ? (unsigned)o->c->n : 0, turn = o->call / 2;
+
+    if (!o->c) {
+        memmove(o->recv, o->send, o->count);
+        return 1;
+    }
+    if (!o->has_sent) {
+        if (atomic_load(&o->c->s->left[o->call % 2]) < ranks * turn)
+            return 0;
+        if (o->count > 0)
+            memcpy(slot(o, o->c->rank), o->send, o->bytes);
+        if (!goes_wrong("never arrives"))
+            atomic_fetch_add(&o->c->s->arrived[o->call % 2], 1);
+        o->has_sent = 1;
+    }
+    if (atomic_load(&o->c->s->arrived[o->call % 2]) < ranks * (turn + 1))
+        return 0;
+    finish(o);
+    return 1;
+}
+
+static void go_on(void) /* Under the lock. */
+{
+    while (n_done < n_put && step(&ops[n_done % OPS]))
+        n_done++;
+}
+
+static int put(const struct op *o)
+{
+    int is_full;
+
+    (void)pthread_mutex_lock(&lock);
+    is_full = n_put - n_done == OPS;
+    if (!is_full)
+        ops[n_put++ % OPS] = *o;
+    (void)pthread_mutex_unlock(&lock);
+    return is_full ? 1 : 0;
+}
 
 #ifndef NCCL_ONLY
 /* --- libcudart --- */
@@ -67,9 +150,10 @@ int cudaMalloc(void **ret, size_t n)
     return used > ARENA ? 2 : 0;
 }
 
-int cudaFree(void *p) { return p ? 0 : 1; }
+int cudaFree(void *p) { return p == (void *)1; }
 int cudaGetLastError(void) { return 0; }
 int cudaSetDevice(int d) { return d < 0; }
+int cudaGetDevice(int *d) { return *d = 0, 0; }
 
 int cudaPointerGetAttributes(int *ret, const void *p)
 {
@@ -83,19 +167,41 @@ const char *cudaGetErrorString(int e)
     return e == 700 ? "an illegal memory access was encountered" : "fine";
 }
 
-int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s)
+/* Whether the stream has work; NULL: any has. */
+static int is_busy(const void *s)
 {
-    memmove(to, from, n);
-    return kind == 4 && s ? 0 : 0;
+    int busy = 0;
+
+    (void)pthread_mutex_lock(&lock);
+    go_on();
+    for (uint64_t i = n_done; i < n_put; i++)
+        busy |= !s || ops[i % OPS].stream == s;
+    (void)pthread_mutex_unlock(&lock);
+    return busy;
 }
 
-int cudaStreamCreate(void **ret)
+int cudaStreamSynchronize(void *s)
 {
-    static int stream;
-
-    *ret = &stream;
+    while (is_busy(s))
+        (void)usleep(100);
     return 0;
 }
+
+int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s)
+{
+    const struct op o = {.send = from, .recv = to, .count = n, .stream = s};
+
+    if (kind < 1 || kind > 4)
+        return 1;
+    if (s && is_busy(s))
+        return put(&o);
+    if (!s)
+        (void)cudaStreamSynchronize(s);
+    memmove(to, from, n);
+    return 0;
+}
+
+int cudaStreamCreate(void **ret) { return *ret = malloc(1), *ret == NULL; }
 
 int cudaStreamCreateWithFlags(void **ret, unsigned flags)
 {
@@ -103,62 +209,29 @@ int cudaStreamCreateWithFlags(void **ret, unsigned flags)
 }
 
 int cudaStreamDestroy(void *s) { return s == NULL; }
-int cudaGetDevice(int *d) { return *d = 0, 0; }
-
-int cudaStreamWaitEvent(void *s, void *e, unsigned flags)
-{
-    return goes_wrong("no wait") ? 700 : e == NULL || (flags && s);
-}
 
 int cudaEventCreateWithFlags(void **ret, unsigned flags)
 {
-    static int event;
-
-    *ret = &event;
-    return flags == 2 ? 0 : 1;
+    *ret = calloc(1, sizeof(uint64_t));
+    return *ret && flags == 2 ? 0 : 1;
 }
 
-int cudaEventDestroy(void *e) { return e == NULL; }
-int cudaEventRecord(void *e, void *s) { return e == NULL && s == NULL; }
-#endif
+int cudaEventDestroy(void *e) { return free(e), e == NULL; }
 
-/* --- collectives: floats alone --- */
-
-static float *slot(unsigned call, int rank)
+int cudaEventRecord(void *e, void *s)
 {
-    return (float *)(void *)op.c->s->slots[call % 2][rank];
+    (void)s;
+    if (!e)
+        return 1;
+    (void)pthread_mutex_lock(&lock);
+    *(uint64_t *)e = n_put;
+    (void)pthread_mutex_unlock(&lock);
+    return 0;
 }
 
-static float sum_at(size_t i)
-{
-    float v = 0;
-
-    for (int r = 0; r < op.c->n; r++)
-        v += slot(op.call, r)[i];
-    return op.op == 4 ? v / (float)op.c->n : v;
-}
-
-static void finish(void)
-{
-    float *to = (float *)(void *)op.recv;
-    size_t n = op.count;
-
-    for (size_t i = 0; i < n; i++)
-        if (op.what == 'r')
-            to[i] = sum_at(i);
-        else if (op.what == 's')
-            to[i] = sum_at((size_t)op.c->rank * n + i);
-        else if (op.what == 'b')
-            to[i] = slot(op.call, op.root)[i];
-    for (int r = 0; op.what == 'g' && r < op.c->n; r++)
-        memcpy(to + (size_t)r * n, slot(op.call, r), n * 4);
-    op.c = NULL;
-}
-
-#ifndef NCCL_ONLY
 int cudaEventQuery(void *e)
 {
-    unsigned want;
+    int is_over;
 
     if (!e)
         return 1;
@@ -166,64 +239,76 @@ int cudaEventQuery(void *e)
         return NOT_READY;
     if (goes_wrong("illegal access"))
         return 700;
-    if (!op.c)
-        return 0;
-    want = (unsigned)op.c->n * (op.call / 2 + 1);
-    if (atomic_load(&op.c->s->arrived[op.call % 2]) < want)
-        return NOT_READY;
-    finish();
+    (void)pthread_mutex_lock(&lock);
+    go_on();
+    is_over = n_done >= *(const uint64_t *)e;
+    (void)pthread_mutex_unlock(&lock);
+    return is_over ? 0 : NOT_READY;
+}
+
+/* Kernels and copies elsewhere do not queue: so it waits itself, but for the
+ * stream's own work. */
+int cudaStreamWaitEvent(void *s, void *e, unsigned flags)
+{
+    if (goes_wrong("no wait") || !e || flags)
+        return 700;
+    while (!is_busy(s) && cudaEventQuery(e) == NOT_READY)
+        (void)usleep(100);
     return 0;
+}
+
+int cudaMemsetAsync(void *p, int v, size_t n, void *s)
+{
+    return memset(p, v, n), s == NULL;
 }
 #endif
 
+/* --- collectives: floats alone --- */
+
 static int begin(int what, const void *send, void *recv, size_t count,
-                 size_t bytes, int type, int how, int root, struct comm *c)
+                 size_t bytes, int type, int how, int root, struct comm *c,
+                 void *stream)
 {
+    const struct op o = {.c = c, .what = what, .send = send, .recv = recv,
+                         .count = count, .bytes = bytes, .op = how,
+                         .root = root, .stream = stream, .call = c->calls};
+
     if (goes_wrong("call fails") || goes_wrong("abort hangs"))
         return 3;
     if (type != 7 || bytes > SLOT || c->failed)
         return 4;
-    op.c = c;
-    op.what = what;
-    op.recv = recv;
-    op.count = count;
-    op.op = how;
-    op.root = root;
-    op.call = c->calls++;
-    if (count > 0)
-        memcpy(c->s->slots[op.call % 2][c->rank], send, bytes);
-    if (!goes_wrong("never arrives"))
-        atomic_fetch_add(&c->s->arrived[op.call % 2], 1);
+    while (goes_wrong("call hangs"))
+        (void)usleep(1000);
+    c->calls++;
+    if (put(&o) != 0)
+        return 3;
     c->looks = 2;
-    return IN_PROGRESS;
+    return c->blocks ? 0 : IN_PROGRESS;
 }
 
 int ncclAllReduce(const void *send, void *recv, size_t n, int type, int how,
                   struct comm *c, void *stream)
 {
-    (void)stream;
-    return begin('r', send, recv, n, n * 4, type, how, 0, c);
+    return begin('r', send, recv, n, n * 4, type, how, 0, c, stream);
 }
 
 int ncclReduceScatter(const void *send, void *recv, size_t n, int type,
                       int how, struct comm *c, void *stream)
 {
-    (void)stream;
-    return begin('s', send, recv, n, n * 4 * (size_t)c->n, type, how, 0, c);
+    return begin('s', send, recv, n, n * 4 * (size_t)c->n, type, how, 0, c,
+                 stream);
 }
 
 int ncclAllGather(const void *send, void *recv, size_t n, int type,
                   struct comm *c, void *stream)
 {
-    (void)stream;
-    return begin('g', send, recv, n, n * 4, type, 0, 0, c);
+    return begin('g', send, recv, n, n * 4, type, 0, 0, c, stream);
 }
 
 int ncclBroadcast(const void *send, void *recv, size_t n, int type, int root,
                   struct comm *c, void *stream)
 {
-    (void)stream;
-    return begin('b', send, recv, n, n * 4, type, 0, root, c);
+    return begin('b', send, recv, n, n * 4, type, 0, root, c, stream);
 }
 
 /* --- libnccl --- */
@@ -263,7 +348,7 @@ int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
     struct comm *c = calloc(1, sizeof *c);
     int fd = open(id.bytes, O_CREAT | O_RDWR, 0600);
 
-    if (!c || fd < 0 || config->magic != 0xcafebeef || config->blocking != 0 ||
+    if (!c || fd < 0 || config->magic != 0xcafebeef || config->blocking != 1 ||
         config->version > 22703 || config->size < 40 ||
         ftruncate(fd, sizeof *c->s) != 0)
         return 4;
@@ -274,11 +359,16 @@ int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
     *ret = c;
     if (goes_wrong("init fails"))
         return 2;
+    c->blocks = !goes_wrong("does not block") &&
+                !goes_wrong("async init error");
     if (goes_wrong("init hangs"))
         c->looks = 1 << 30;
     if (!goes_wrong("init hangs"))
         atomic_fetch_add(&c->s->joined, 1);
-    return IN_PROGRESS;
+    while (c->blocks && (c->looks > 0 || atomic_load(&c->s->joined) <
+                                             (unsigned)n))
+        (void)usleep(1000);
+    return c->blocks ? 0 : IN_PROGRESS;
 }
 
 int ncclCommGetAsyncError(struct comm *c, int *state)
