@@ -7,6 +7,7 @@ agent=$O/agent
 store=${CONTAINER_STORE:-$O/containers}
 release=${CONTAINER_RELEASE:-bookworm}
 base=docker.io/library/debian:$release-slim
+merged_usr=--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr
 made=()
 
 containers_end()
@@ -55,7 +56,7 @@ base_image()
 
     podman image exists "$base" && return
     mmdebstrap --quiet --variant=apt \
-        --hook-dir=/usr/share/mmdebstrap/hooks/merged-usr \
+        ${merged_usr:+"$merged_usr"} \
         --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/info/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
@@ -94,6 +95,22 @@ start()
     made+=("$name-$$")
     podman run -d --name "$name-$$" "$@" >"$T/$name.id"
 }
+# container NAME HOST RANK NNODES ARGS... [-- COMMAND...]: a pod on a host of
+# hosts.sh. ARGS are podman's, the image and agent's own.
+container()
+{
+    local name=$1 h=$2
+    export AGENT_NODE_RANK=$3 AGENT_NNODES=$4 AGENT_MASTER_ADDR=zero \
+        AGENT_NPROC=2 AGENT_GRACE=2s AGENT_RESTART_BACKOFF=10ms:50ms \
+        AGENT_STAGE=/tmp/stage
+    shift 4
+    start "$name" --network "ns:/run/netns/$net-$h" --env 'AGENT_*' \
+        -v "/etc/netns/$net-$h/hosts:/etc/hosts:ro" "$@"
+}
+# A worker that ends in the second round.
+# shellcheck disable=SC2016 # for the worker's shell
+second_round='echo up $TORCHELASTIC_RESTART_COUNT
+    until [ "$TORCHELASTIC_RESTART_COUNT" = 1 ]; do sleep .1; done'
 logs_of() { podman logs "$1-$$" 2>&1; }
 says() { logs_of "$1" | grep -qE -- "$2"; }
 wait_for()
@@ -105,3 +122,40 @@ wait_for()
 }
 # code_of NAME: when it ends
 code_of() { timeout 120 podman wait "$1-$$"; }
+
+# tiny_image NAME PROGRAM...: these programs of this machine and this build,
+# with the libraries that they need, in /bin, and agent as the entrypoint.
+tiny_image()
+{
+    local name=$1 r=$T/tiny lib program
+    shift
+    rm -rf "$r"
+    mkdir -p "$r"/bin "$r/tmp" && chmod 1777 "$r/tmp" || return
+    for program in "$agent" "$@"; do
+        cp -L "$program" "$r/bin/" || return
+        ldd "$program" 2>/dev/null | grep -oE '/[^ ]+' | while read -r lib; do
+            mkdir -p "$r${lib%/*}" && cp -L "$lib" "$r$lib"
+        done
+    done
+    tar -C "$r" --numeric-owner -c . | podman import -q -c 'ENV PATH=/bin' \
+        -c 'ENTRYPOINT ["agent"]' - "$name"
+}
+
+# Where podman is not there or may not run here, the test says so, and ends.
+containers_or_skip()
+{
+    local why
+
+    if [ "$(id -u)" -ne 0 ]; then
+        why="not root"
+    elif ! command -v podman >/dev/null; then
+        why="podman is not installed"
+    elif ! tiny_image probe:test /bin/true >"$T/why" 2>&1 ||
+        ! timeout 60 podman run --rm --entrypoint /bin/true probe:test >"$T/why" 2>&1; then
+        why="podman does not run here: $(tail -n 1 "$T/why")"
+    else
+        return
+    fi
+    skip "real containers" "$why"
+    exit
+}

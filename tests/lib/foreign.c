@@ -1,13 +1,15 @@
-/* A worker, and a helper, for roots of another libc: foreign_roots.sh.
- *   foreign [hold|fail|orphans]   say who we are; then hold on until TERM, fail
- *                                 in the first round, or leave 200 orphans
- *   foreign bare COMMAND...       run it without any capability */
-#include <errno.h>
+/* A worker, and a helper, for foreign roots: foreign_roots.sh, smoke.sh.
+ *   foreign [hold|fail|fill|orphans]  say who we are; then hold on until TERM,
+ *                                     fail in the first round, fill /dev/shm,
+ *                                     or leave 200 orphans
+ *   foreign bare COMMAND...           run it without any capability */
+#include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,6 +24,22 @@ static void *ask(void *arg)
         freeaddrinfo(found);
     }
     return NULL;
+}
+
+/* More than /dev/shm has: SIGBUS. */
+static int fill(void)
+{
+    const size_t size = 8 << 20;
+    int fd = open("/dev/shm/big", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    char *m;
+
+    if (fd < 0 || ftruncate(fd, (off_t)size) < 0)
+        return 94;
+    m = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (m == MAP_FAILED)
+        return 94;
+    memset(m, 1, size);
+    return 0;
 }
 
 static int bare(char **argv)
@@ -74,5 +92,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "foreign: as told\n");
         return 3;
     }
+    if (!strcmp(what, "fill"))
+        return fill();
     return !strcmp(what, "orphans") ? orphans() : 0;
 }
