@@ -113,6 +113,8 @@ static void add_own(struct env *v, const struct contract_in *in)
 {
     if (in->cookie)
         env_add(v, "AGENT_COOKIE=%s", in->cookie);
+    if (in->heartbeat_fd > 0)
+        env_add(v, "AGENT_HEARTBEAT_FD=%d", in->heartbeat_fd);
     add_datasets(v, in);
 }
 
@@ -148,12 +150,13 @@ static void add_defaults(struct env *v, const struct contract_in *in)
     contract_add_unset(v, in);
 }
 
-/* Sockets that systemd handed to agent: the workers have none of these
- * descriptors. */
-static bool is_of_sockets(const char *s, size_t len)
+/* Sockets that systemd handed to agent, the heartbeat pipe of an outer one:
+ * the workers have none of these descriptors. */
+static bool is_of_descriptors(const char *s, size_t len)
 {
     static const char *const names[] = {"LISTEN_FDS", "LISTEN_PID",
-                                        "LISTEN_FDNAMES"};
+                                        "LISTEN_FDNAMES",
+                                        "AGENT_HEARTBEAT_FD"};
 
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
         if (strlen(names[i]) == len && memcmp(s, names[i], len) == 0)
@@ -180,7 +183,7 @@ static void add_base(struct env *v, const struct contract_in *in)
         const char *s = in->base_env[i];
         size_t len = strcspn(s, "=");
 
-        if (s[len] == '\0' || len == 0 || is_of_sockets(s, len) ||
+        if (s[len] == '\0' || len == 0 || is_of_descriptors(s, len) ||
             is_dropped(v, s, len))
             continue;
         if (strncmp(s, ours, sizeof ours - 1) == 0 &&
@@ -229,7 +232,7 @@ static size_t path_room(const char *s)
 void contract_room(const struct contract_in *in, size_t *ret_bytes,
                    size_t *ret_entries)
 {
-    size_t bytes = 576, entries = 17; /* Fixed words. */
+    size_t bytes = 608, entries = 18; /* Fixed words. */
 
     contract_room_dialects(in, &bytes, &entries);
     bytes += in->cookie ? strlen(in->cookie) : 0;

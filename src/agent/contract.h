@@ -72,6 +72,7 @@ struct contract_in {
     int gpu;                /* AGENT_GPU; < 0: not set. */
     unsigned dead_port;     /* Proxy with --offline; 0: not offline. */
     const char *no_proxy;   /* Then: as of offline.h. */
+    int heartbeat_fd;       /* AGENT_HEARTBEAT_FD; <= 0: none. */
     const char *host;       /* Of this pod. */
     const char *master_ip;  /* The address of master_addr; NULL: not known. */
     const char *cluster;    /* With tensorflow: as of START, "HOST*NPROC" and

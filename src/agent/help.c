@@ -71,8 +71,7 @@ static void print_rows(FILE *out, const struct opt_command *c,
         char left[64], right[256];
         struct text t;
 
-        if (rows[i].later || rows[i].group != group ||
-            !(rows[i].commands & of))
+        if (rows[i].group != group || !(rows[i].commands & of))
             continue;
         if (!titled)
             fprintf(out, "\n%s:\n", opt_group_title(group));
@@ -130,7 +129,7 @@ static void print_env(FILE *out)
     char name[OPT_NAME_MAX + 8];
 
     for (unsigned i = 0; i < n; i++)
-        if (!rows[i].later && !rows[i].no_variable)
+        if (!rows[i].no_variable)
             fprintf(out, "%s=%s\n", opt_variable(name, rows[i].name),
                     rows[i].initial ? rows[i].initial : "");
 }
@@ -183,7 +182,7 @@ static void print_json(FILE *out)
         json_member(out, "group", opt_group_title(r->group));
         fprintf(out, ", ");
         json_member(out, "help", r->help);
-        fprintf(out, ", \"built\": %s}", r->later ? "false" : "true");
+        fprintf(out, "}");
     }
     fprintf(out, "\n]\n");
 }

@@ -26,7 +26,7 @@ static void options_of(FILE *out, const struct opt_command *c)
     const char *blank = "";
 
     for (unsigned i = 0; i < t->n; i++)
-        if (!t->rows[i].later && (t->rows[i].commands & c->bit)) {
+        if (t->rows[i].commands & c->bit) {
             fprintf(out, "%s--%s", blank, t->rows[i].name);
             blank = " ";
         }
@@ -42,7 +42,7 @@ static void bash_head(FILE *out)
                  "    local cur=${COMP_WORDS[COMP_CWORD]} words= i\n"
                  "    local prev=${COMP_WORDS[COMP_CWORD-1]} valued='");
     for (unsigned i = 0; i < n; i++) {
-        if (rows[i].later || !takes_value(&rows[i]))
+        if (!takes_value(&rows[i]))
             continue;
         if (rows[i].letter)
             fprintf(out, " -%c", rows[i].letter);
@@ -66,7 +66,7 @@ static void bash_values(FILE *out)
 
     fprintf(out, "    case $prev in\n");
     for (unsigned i = 0; i < n; i++)
-        if (!rows[i].later && takes_value(&rows[i]) && rows[i].type->words) {
+        if (takes_value(&rows[i]) && rows[i].type->words) {
             fprintf(out, "    --%s) words='", rows[i].name);
             words_of(out, &rows[i]);
             fprintf(out, "' ;;\n");
@@ -165,7 +165,7 @@ static void zsh_rows(FILE *out, const struct opt_command *c)
     const struct opt_table *t = opt_table_of(c);
 
     for (unsigned i = 0; i < t->n; i++)
-        if (!t->rows[i].later && (t->rows[i].commands & c->bit))
+        if (t->rows[i].commands & c->bit)
             zsh_row(out, &t->rows[i]);
 }
 

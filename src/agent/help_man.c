@@ -91,22 +91,6 @@ static void man_torchrun(FILE *out)
     fprintf(out, ".El\n");
 }
 
-static void man_later(FILE *out)
-{
-    unsigned n;
-    const struct opt_row *rows = opt_rows(&n);
-    const char *comma = "";
-
-    fprintf(out, ".Ss Not in this version\n"
-        "These are refused, on the command line and as variables:\n.");
-    for (unsigned i = 0; i < n; i++)
-        if (rows[i].later) {
-            fprintf(out, "%sFl Fl %s", comma, rows[i].name);
-            comma = " , ";
-        }
-    fprintf(out, " .\n");
-}
-
 static void man_options(FILE *out)
 {
     unsigned n;
@@ -125,12 +109,11 @@ static void man_options(FILE *out)
         fprintf(out, ".Ss %s\n.Bl -tag -width Ds\n",
                 opt_group_title((enum opt_group)g));
         for (unsigned i = 0; i < n; i++)
-            if (!rows[i].later && rows[i].group == (enum opt_group)g)
+            if (rows[i].group == (enum opt_group)g)
                 man_option(out, opt_table_of(opt_find_command("run")),
                            &rows[i]);
         fprintf(out, ".El\n");
     }
-    man_later(out);
 }
 
 static void man_commands(FILE *out)

@@ -233,8 +233,9 @@ static int loop_open(struct loop *l, struct err *e)
     l->folder.id = l->plan->incarnation;
     l->folder.job = scratch_job(l->plan->o->job_id, l->plan->zero,
                                  l->plan->o->nnodes, l->folder.id);
-    /* What goes to files or is hidden is relayed. */
+    /* What goes to files or is hidden is relayed; so is what is watched. */
     if (l->plan->n_procs == 1 && !l->plan->o->log_dir &&
+        !l->plan->o->hang_timeout_ms &&
         l->plan->o->torchrun.local_ranks.n == 0)
         tty_open(&l->tty);
     if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0)
@@ -243,6 +244,7 @@ static int loop_open(struct loop *l, struct err *e)
     loop_mesh_actions(&out);
     loop_again_actions(&out);
     loop_tidy_actions(&out);
+    loop_hang_actions(&out);
     plan_pod(l->plan, &cfg);
     pod_init(&l->pod, &cfg, &out, loop_now());
     l->said_rank = cfg.node_rank;
@@ -258,6 +260,8 @@ static int loop_open(struct loop *l, struct err *e)
         r = loop_workers_new(l, e);
     if (r == 0)
         r = loop_files_new(l, e);
+    if (r == 0)
+        r = loop_hang_new(l, e);
     if (r == 0)
         r = loop_again_new(l, e);
     if (r == 0 && l->plan->o->http_port) /* Taken: nothing may start. */

@@ -61,6 +61,10 @@ struct worker {
     uint32_t attempt;   /* Of its folder for errors. */
     bool has_error_dir;
     uint64_t oom_kills; /* Before its start. */
+    struct stream_watch *beat_watch; /* Its heartbeats; NULL: closed. */
+    int beat_fd;
+    uint64_t beat_ms; /* The last one. */
+    bool beats;
     bool sweep_asked; /* For what it left, alone. */
     int sweep_signo;
     bool unborn; /* Its fork failed; to be reported. */
@@ -133,6 +137,7 @@ struct loop {
     pid_t guard_pid;
     int guard_fd;
     struct asks *asks; /* loop_ask.h */
+    struct hang_watch *hang; /* loop_hang.c; NULL: no --hang-timeout. */
     uint64_t n_reads;
 
     struct tty tty; /* The worker has it itself where it is on. */
@@ -156,6 +161,15 @@ void loop_after(struct loop *l);
 /* Whoever needs l->uv calls it first: in a pod alone that is while its workers
  * load, because it takes a while. */
 int loop_uv_open(struct loop *l);
+
+/* loop_hang.c */
+int loop_hang_new(struct loop *l, struct err *e);
+void loop_hang_begin(struct loop *l); /* A round starts. */
+/* The end of the heartbeat pipe that worker `i` is to have, or -1; and once it
+ * was started. */
+int loop_beat_open(struct loop *l, uint32_t i);
+void loop_beat_close(struct loop *l, uint32_t i);
+void loop_hang_actions(struct pod_out *out);
 
 /* loop_tty.c */
 const struct tty *loop_tty_for(struct loop *l, uint32_t i);

@@ -4,6 +4,7 @@
 
 #include "agent/offline.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "supervise/brand.h"
 #include "supervise/facts.h"
@@ -88,7 +89,9 @@ static void start_worker(struct loop *l, const struct pod_round *round,
         spec.cpus = l->plan->cpus.masks[i].bits;
         spec.cpus_size = sizeof l->plan->cpus.masks[i].bits;
     }
+    spec.beat_fd = loop_beat_open(l, i);
     loop_describe(l, &in, round, i);
+    in.heartbeat_fd = spec.beat_fd;
     stream_begin(&w->out, &in,
                  l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
     stream_begin(&w->err, &in,
@@ -98,6 +101,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     w->unborn = loop_write_contract(l, &in, &spec, &w->unborn_err) != 0;
     if (!w->unborn)
         w->unborn = child_spawn(&spec, &c, &w->unborn_err) != 0;
+    mem_close_at(&spec.beat_fd);
     if (w->unborn) {
         l->n_unborn++;
         return;
@@ -151,6 +155,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
     for (uint32_t i = 0; i < l->plan->n_procs; i++)
         l->workers[i].oom_kills = oom_kills;
     loop_guard_them(l);
+    loop_hang_begin(l);
 }
 
 void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)

@@ -195,7 +195,7 @@ static const char *nearest(const struct opt_table *t, const char *name,
         const char *n = i % 2 ? r->alias : r->name;
         unsigned d;
 
-        if (!n || !(r->commands & of) || (r->later && !variables) ||
+        if (!n || !(r->commands & of) ||
             (variables && (r->no_variable || strlen(n) < 5)))
             continue;
         d = variables ? distance(plain, len, n, strlen(n))

@@ -8,10 +8,8 @@
 #define ROW(of, n, t, init, text)                                              \
     .name = n, .type = &opt_type_##t, .initial = init, .help = text,           \
     .commands = of
-/* A promise of the interface that this version does not keep yet. */
-#define LATER(n)                                                               \
-    {.name = n, .type = &opt_type_later, .help = "Not in this version.",       \
-     .commands = OPT_RUN, .group = OPT_GROUP_OTHER, .later = true}
+#define MANIFEST(of)                                                           \
+    .group = OPT_GROUP_MANIFEST, .no_variable = true, .commands = of
 #define STAGED (OPT_RUN | OPT_STAGE)
 #define HOUR ((uint64_t)3600000)
 #define YEAR (8760 * HOUR)
@@ -131,16 +129,14 @@ static const struct opt_row rows[] = {
     {ROW(OPT_RUN, "cpu-bind", cpu_bind, "none",
          "Pin each worker to CPUs near its GPU."),
      .more = "\"numa\": to all CPUs of one NUMA node that the pod may use. "
-             "\"cores\": to a share of that node's cores that no other worker "
-             "of the pod has. Without GPUs workers are spread over the nodes. "
-             "Where the machine does not say enough, a warning, and they are "
-             "not pinned.",
+             "\"cores\": to an exclusive share of its cores. Without GPUs "
+             "workers are spread over the nodes. Where the machine does not "
+             "say enough, a warning, and they are not pinned.",
      .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "nccl-ifname", nccl_ifname, "none",
          "\"barrier\": NCCL uses the interface that leads to pod 0."),
-     .more = "With several pods, NCCL_SOCKET_IFNAME is =eth0 or so, where it "
-             "is unset: the interface of this pod's barrier connection, never "
-             "lo. GLOO_SOCKET_IFNAME is set so in any case.",
+     .more = "With several pods, NCCL_SOCKET_IFNAME is =eth0 or so where "
+             "unset, never lo. GLOO_SOCKET_IFNAME is so in any case.",
      .group = OPT_GROUP_WORKERS},
     {ROW(OPT_RUN, "pass-local-rank", local_rank, NULL,
          "Append --local-rank=N."),
@@ -255,6 +251,20 @@ static const struct opt_row rows[] = {
      .more = "One deadline for a whole stop: the workers and all that they "
              "left behind. Kubernetes gives a pod 30 s in all.",
      .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "hang-timeout", duration, NULL,
+         "Restart where all workers of a pod hang for so long."),
+     .at = AT(hang_timeout_ms), .min = 1000, .max = YEAR, .none = "off",
+     .more = "Hang: no output, and below 1 % of a core with all descendants; "
+             "once a worker has written a byte to AGENT_HEARTBEAT_FD only that "
+             "counts for it, as it must where a wait for a GPU spins. A fault "
+             "like others, code 203. No worker has the terminal itself then.",
+     .group = OPT_GROUP_RESTART},
+    {ROW(OPT_RUN, "hang-signal", signal, "USR1",
+         "What they get 5 s before they are stopped."),
+     .at = AT(hang_signal),
+     .more = "So that they can say where they are, as with Python's "
+             "faulthandler.register(signal.SIGUSR1).",
+     .group = OPT_GROUP_RESTART},
 
     {ROW(OPT_RUN, "log-prefix", template, "[{role}{rank}] ",
              "Before each line of a worker, or \"none\"."),
@@ -302,8 +312,7 @@ static const struct opt_row rows[] = {
              "reads half of it. Each pod writes its own; docs/report.md has "
              "the members.",
      .group = OPT_GROUP_OUTPUT},
-    {ROW(OPT_RUN, "termination-log", path, NULL,
-         "Where the verdict goes, too."),
+    {ROW(OPT_RUN, "termination-log", path, NULL, "Also for the verdict."),
      .at = AT(termination_log), .none = "/dev/termination-log if it exists",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_EVERY, "quiet", count, NULL,
@@ -315,21 +324,16 @@ static const struct opt_row rows[] = {
 
     {.name = "output", .type = &opt_type_path, .at = AT(output), .letter = 'o',
      .arg = "FILE", .help = "Where the manifest is written.",
-     .none = "stdout", .group = OPT_GROUP_MANIFEST, .no_variable = true,
-     .commands = OPT_MANIFEST},
+     .none = "stdout", MANIFEST(OPT_MANIFEST)},
     {.name = "name", .type = &opt_type_component, .at = AT(name), .min = 1,
      .max = 255, .help = "The data set's name.", .none = "the folder's name",
-     .group = OPT_GROUP_MANIFEST, .no_variable = true,
-     .commands = OPT_MANIFEST},
+     MANIFEST(OPT_MANIFEST)},
     {.name = "unpack", .type = &opt_type_flag, .at = AT(unpack),
      .help = "Let .gz files, tars and zips be unpacked into the stage.",
-     .none = "off",
-     .group = OPT_GROUP_MANIFEST, .no_variable = true,
-     .commands = OPT_MANIFEST},
+     .none = "off", MANIFEST(OPT_MANIFEST)},
     {.name = "format", .type = &opt_type_format, .initial = "json",
      .help = "json, or sha256sum: lines for sha256sum -c.",
-     .group = OPT_GROUP_MANIFEST, .no_variable = true,
-     .commands = OPT_MANIFEST},
+     MANIFEST(OPT_MANIFEST)},
 
     {.name = "structure", .type = &opt_type_flag, .at = AT(structure),
      .help = "Look for files that are cut, or no data at all.", .none = "off",
@@ -337,8 +341,7 @@ static const struct opt_row rows[] = {
              "LFS and HTML pages in place of data, and gzip, tar, zip, IDX, "
              "safetensors and other files that are not whole are named. "
              "No hash is checked then.",
-     .group = OPT_GROUP_MANIFEST, .no_variable = true,
-     .commands = OPT_VERIFY},
+     MANIFEST(OPT_VERIFY)},
     {ROW(OPT_RUN, "http", listen, NULL,
          "Answer /healthz, /readyz and /status."),
      .none = "off",
@@ -375,8 +378,6 @@ static const struct opt_row rows[] = {
     {.name = "version", .type = &opt_type_flag, .none = "",
      .help = "Print the version.", .group = OPT_GROUP_OTHER,
      .no_variable = true, .commands = OPT_EVERY},
-
-    LATER("hang-timeout"), LATER("hang-signal"),
 };
 
 const struct opt_row *opt_rows(unsigned *ret_n)

@@ -54,7 +54,6 @@ struct opt_row {
     unsigned commands;
     char letter;         /* As in -q, or 0. */
     bool no_variable;    /* There is no AGENT_<NAME>. */
-    bool later;          /* A promise: refused in this version. */
 };
 
 enum opt_command_kind {

@@ -45,11 +45,6 @@ int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
                    opt_shown(value, v->text, strlen(v->text)), why);
 }
 
-int opt_fault_later(const struct opt_value *v, struct err *e)
-{
-    return opt_fault(v, e, "not in this version (agent " AGENT_VERSION ")");
-}
-
 bool opt_read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
                    uint64_t *ret)
 {
@@ -315,21 +310,6 @@ static int component_read(const struct opt_value *v, struct options *o,
     return word_read(v, o, e);
 }
 
-static int later_read(const struct opt_value *v, struct options *o,
-                      struct err *e)
-{
-    (void)o;
-    return opt_fault_later(v, e);
-}
-
-static void later_print(const struct opt_row *row, const struct options *o,
-                        struct text *t)
-{
-    (void)row;
-    (void)o;
-    (void)t;
-}
-
 #define TYPE(id, name, arg, read, print)                                       \
     const struct opt_type opt_type_##id = {name, arg, NULL, false, read, print}
 TYPE(flag, "flag", NULL, flag_read, flag_print);
@@ -344,4 +324,3 @@ TYPE(template, "template", "TEMPLATE", word_read, string_print);
 TYPE(path, "path", "PATH", path_read, string_print);
 TYPE(paths, "list of paths", "PATH", paths_read, paths_print);
 TYPE(component, "path component", "NAME", component_read, string_print);
-TYPE(later, "later", "VALUE", later_read, later_print);

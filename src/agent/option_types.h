@@ -46,7 +46,7 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_format, opt_type_listen, opt_type_mesh, opt_type_view,
     opt_type_contract, opt_type_local_rank, opt_type_gpu_bind,
     opt_type_cpu_bind, opt_type_nccl_ifname, opt_type_checks,
-    opt_type_later;
+    opt_type_signal;
 /* torchrun_types.c: of torchrun's table alone. */
 extern const struct opt_type torchrun_type_backend, torchrun_type_seconds,
     torchrun_type_method, torchrun_type_std, torchrun_type_local_ranks,
@@ -57,15 +57,15 @@ extern const struct opt_type torchrun_type_backend, torchrun_type_seconds,
 int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Fail: the option, or this value of it, is a promise of a later version. */
-int opt_fault_later(const struct opt_value *v, struct err *e);
-
 /* Which of the row type's words it is; -1 and a fault where it is none. */
 int opt_read_choice(const struct opt_value *v, struct err *e);
 
 /* A whole number in [min, max]; false where it is none. */
 bool opt_read_uint(const char *s, size_t len, uint64_t min, uint64_t max,
                    uint64_t *ret);
+
+/* The number of a signal, "USR1" or "SIGUSR1"; 0 where there is none. */
+int opt_read_signal(const char *s, size_t len);
 
 /* A duration as of opt_type_duration. */
 bool opt_read_duration(const char *s, uint64_t *ret_ms);

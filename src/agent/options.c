@@ -58,8 +58,6 @@ static int take(struct reader *r, const struct opt_row *row,
     if (!(row->commands & r->command->bit))
         return opt_fault(v, r->e, "not an option of 'agent %s'",
                          r->command->word);
-    if (row->later)
-        return opt_fault_later(v, r->e);
     *option_from(r, row) = BY_WORD;
     if (strcmp(row->name, "help") == 0)
         r->help = true;
@@ -85,7 +83,7 @@ static int long_option(struct reader *r, int *i)
         return unknown(r, word, len, word + 2);
     if (eq)
         v.text = eq + 1;
-    else if (row->type->arg && !row->type->is_optional && !row->later &&
+    else if (row->type->arg && !row->type->is_optional &&
              (row->commands & r->command->bit) && next_word(r, &v, i) != 0)
         return -ERR_USAGE;
     return take(r, row, &v);

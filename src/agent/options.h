@@ -152,6 +152,8 @@ struct options {
     unsigned same_failure_limit; /* 0: off. */
     struct exit_map exit_map;
     uint64_t grace_ms;
+    uint64_t hang_timeout_ms; /* 0: off. */
+    int hang_signal;
 
     unsigned contracts; /* Bits of enum contract_dialect. */
     const char *pass_local_rank; /* "--local-rank=" or so; NULL: off. */

@@ -47,8 +47,7 @@ static int read_variable(struct reader *r, const struct opt_table *t,
     if (!(v.row->commands & of) || *at >= from)
         return 0;
     *at = from;
-    return v.row->later ? opt_fault_later(&v, r->e)
-                        : v.row->type->read(&v, r->o, r->e);
+    return v.row->type->read(&v, r->o, r->e);
 }
 
 int options_read_variables(struct reader *r, const struct opt_table *t,

@@ -266,6 +266,8 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->barrier_timeout_ms = o->barrier_timeout_ms;
     ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
     ret->grace_ms = o->grace_ms;
+    ret->hang_timeout_ms = o->hang_timeout_ms;
+    ret->hang_signal = o->hang_signal;
     ret->stop_with = o->torchrun.stop_with;
     ret->auth = p->auth;
     ret->has_stage = o->n_datasets > 0 ||

@@ -150,6 +150,7 @@ static void stop_servers(struct pod *p, uint64_t now_ms)
 void pod_stop_workers(struct pod *p, uint64_t now_ms)
 {
     p->asks = false;
+    p->hang_ms = 0;
     pod_hold_none(p);
     switch (p->state) {
     case POD_RUNNING:
@@ -206,6 +207,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->older_silent = false; /* Pod 0 has waited for it. */
     p->n_rounds++;
     p->failure.kind = FAILURE_NONE;
+    p->hang_ms = 0;
     p->waiting[0] = '\0';
     p->at.round = m->round;
     p->at.rank_base = m->rank_base;
@@ -343,6 +345,7 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
         return;
     if (p->settle_ms && now_ms >= p->settle_ms)
         pod_settle(p, now_ms);
+    pod_hang_timeout(p, now_ms);
     if (now_ms >= supervisor_deadline(&p->sup)) {
         bool killed = p->sup.killed;
 

@@ -58,6 +58,8 @@ struct pod_config {
     bool has_stage, has_pre_start;
     bool restart_always; /* With `held`: who ended with 0, too. */
     uint64_t restart_reset_ms; /* With `held`. */
+    uint64_t hang_timeout_ms;  /* For texts; */
+    int hang_signal;           /* what hanging workers get first. */
     struct auth auth;
     const char *job_id, *host; /* Borrowed for life. */
     const char *zero;          /* "host:port" of pod 0's barrier, for texts. */
@@ -113,6 +115,8 @@ struct pod_out {
     void (*tidy)(void *ctx);
     /* The same for what one dead worker left; pod_worker_swept(), later. */
     void (*sweep_worker)(void *ctx, uint32_t worker, int signo);
+    /* How a hanging worker is, or was: pid, ran_ms, tail. NULL: unknown. */
+    void (*describe)(void *ctx, uint32_t worker, struct pod_exit *ret);
     /* The connection to pod 0. */
     void (*connect)(void *ctx);
     void (*link_send)(void *ctx, const struct wire_msg *m);
@@ -188,6 +192,8 @@ struct pod {
     struct failure cause;   /* Of the end, or of the last stop. */
     char why[BARRIER_WHY_MAX]; /* Why the end is no restart, as END said. */
     bool ended;             /* END or REFUSE came, or this pod gave up. */
+    uint64_t hang_ms;       /* When hanging workers are stopped; 0: none. */
+    uint32_t hang_worker;   /* That stands for them. */
     int stop_signo;         /* Told to stop from outside, */
     uint64_t stop_ms;       /* and when. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */
@@ -218,6 +224,8 @@ void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
                bool output_pending);
 void pod_worker_swept(struct pod *p, uint64_t now_ms, uint32_t worker,
                       uint32_t n_left);
+/* All workers hang; `worker` is one that lives. Ignored unless RUNNING. */
+void pod_hang(struct pod *p, uint64_t now_ms, uint32_t worker);
 void pod_signal(struct pod *p, uint64_t now_ms, int signo);
 void pod_link_up(struct pod *p, uint64_t now_ms);
 void pod_link_down(struct pod *p, uint64_t now_ms, const char *why);

@@ -50,6 +50,11 @@ void pod_ask_again(struct pod *p, uint64_t now_ms);
 void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 void pod_again_timeout(struct pod *p, uint64_t now_ms);
 uint64_t pod_again_deadline(const struct pod *p);
+/* pod_hang.c */
+/* A worker ended while it hung: whether the others are still waited for. Else
+ * the failure is noted. */
+bool pod_hang_exit(struct pod *p, const struct pod_exit *x);
+void pod_hang_timeout(struct pod *p, uint64_t now_ms);
 /* How many are told to stop, and how long they have; for -v. */
 void pod_say_stopping(const struct pod *p);
 void pod_leave(struct pod *p, uint64_t now_ms);

@@ -146,6 +146,8 @@ uint64_t pod_deadline(const struct pod *p)
         return UINT64_MAX;
     if (p->settle_ms)
         earliest(&at, p->settle_ms);
+    if (p->hang_ms)
+        earliest(&at, p->hang_ms);
     earliest(&at, pod_again_deadline(p));
     if (p->bar) {
         earliest(&at, barrier_deadline(p->bar));

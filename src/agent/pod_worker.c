@@ -82,8 +82,8 @@ void pod_describe_exit(const struct pod *p, const struct pod_exit *x,
 
 void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 {
-    bool ok = x->code == 0, first = p->sup.state == SUP_RUNNING ||
-                               p->sup.state == SUP_SERVING;
+    bool hung = p->hang_ms > 0, ok = x->code == 0;
+    bool first = p->sup.state == SUP_RUNNING || p->sup.state == SUP_SERVING;
     struct failure f;
 
     if (p->prepares) {
@@ -91,12 +91,14 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
         pod_take_queue(p, now_ms);
         return;
     }
-    if (first && pod_hold(p, now_ms, x)) {
+    if (hung) {
+        ok = pod_hang_exit(p, x);
+    } else if (first && pod_hold(p, now_ms, x)) {
         pod_take_queue(p, now_ms);
         return;
     }
     /* A KILL of agent's own is never a cause. */
-    if (!ok && (first || (p->settle_ms && !p->sup.killed))) {
+    if (!ok && !hung && (first || (p->settle_ms && !p->sup.killed))) {
         pod_describe_exit(p, x, &f);
         if (first || failure_beats(&f, &p->failure))
             p->failure = f;

@@ -122,21 +122,6 @@ static int filter_read(const struct opt_value *v, struct options *o,
     return 0;
 }
 
-/* The number of a name, or 0. */
-static int signal_of(const char *s, size_t len)
-{
-    if (len < 4 || memcmp(s, "SIG", 3) != 0)
-        return 0;
-    for (int n = 1; n < NSIG; n++) {
-        const char *name = sigabbrev_np(n);
-
-        if (name && strlen(name) == len - 3 &&
-            memcmp(name, s + 3, len - 3) == 0)
-            return n;
-    }
-    return 0;
-}
-
 /* The four that stop any job are not here: workers get TERM for them. */
 static bool can_stop(int signo)
 {
@@ -159,7 +144,9 @@ static int signals_read(const struct opt_value *v, struct options *o,
 
         while (end > skip && s[end - 1] == ' ')
             end--;
-        signo = skip < end ? signal_of(s + skip, end - skip) : 0;
+        signo = end - skip > 3 && memcmp(s + skip, "SIG", 3) == 0
+                    ? opt_read_signal(s + skip, end - skip)
+                    : 0;
         if (signo == 0)
             return opt_fault(v, e, "use names of signals with commas between "
                              "them: SIGTERM,SIGUSR1");

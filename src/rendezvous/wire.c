@@ -103,7 +103,8 @@ static void walk_failure(struct walk *w, struct failure *f)
 {
     uint8_t kind = (uint8_t)f->kind, code = (uint8_t)f->code,
             signo = (uint8_t)f->signo,
-            flags = (uint8_t)(f->from_file | (unsigned)f->role << 1);
+            flags = (uint8_t)(f->from_file | (unsigned)f->role << 1 |
+                              (unsigned)f->hung << 3);
 
     walk_u8(w, &kind);
     walk_u8(w, &code);
@@ -125,11 +126,12 @@ static void walk_failure(struct walk *w, struct failure *f)
     walk_string(w, f->text, sizeof f->text);
     walk_string(w, f->tail, sizeof f->tail);
     walk_u8(w, &flags);
-    if (!w->why && flags >> 1 > PROC_SCHEDULER)
+    if (!w->why && ((flags >> 1 & 3) > PROC_SCHEDULER || flags >> 4))
         w->why = "no such role of a process";
     if (!w->writes && !w->why) {
         f->from_file = flags & 1;
-        f->role = (enum proc_role)(flags >> 1);
+        f->role = (enum proc_role)(flags >> 1 & 3);
+        f->hung = flags >> 3 & 1;
     }
 }
 

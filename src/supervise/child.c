@@ -103,6 +103,8 @@ run_child(const struct child_spec *spec, int out, int err, int report,
     if (spec->cpus_size > 0) /* The caller sees whether it is so. */
         (void)syscall(SYS_sched_setaffinity, 0, spec->cpus_size, spec->cpus);
     close_the_rest_at_exec();
+    if (spec->beat_fd > 2)
+        (void)fcntl(spec->beat_fd, F_SETFD, 0);
     if (spec->max_files > 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = spec->max_files; /* What agent itself was given. */
         (void)setrlimit(RLIMIT_NOFILE, &files);

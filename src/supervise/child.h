@@ -19,6 +19,7 @@ struct child_spec {
     char *const *argv;
     char *const *envp; /* Of the worker. argv[0] is searched for in this
                           process' own PATH, which is the worker's too. */
+    int beat_fd;       /* It keeps this one as it is; -1: none. */
     int stdin_fd;      /* Becomes descriptor 0. */
     uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
     uint64_t brand;     /* As of brand.h; 0: none. */

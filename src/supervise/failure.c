@@ -7,6 +7,8 @@ static int weight(const struct failure *f)
 {
     if (f->kind != FAILURE_WORKER)
         return 0;
+    if (f->hung)
+        return 3; /* Whatever follows from being stopped. */
     switch (f->signo) {
     case SIGKILL:
     case SIGSEGV:

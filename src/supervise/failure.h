@@ -34,6 +34,8 @@ struct failure {
     uint32_t pid;              /* WORKER, PREPARE; 0: could not be started. */
     uint32_t round;      /* The round that it ended. */
     uint64_t ran_ms;     /* WORKER, PREPARE: from its start to its end. */
+    bool hung;           /* WORKER: it stands for all of its pod, which hung;
+                            it did not end by itself. */
     bool from_file;      /* WORKER: `tail` is what its error file says. */
     char host[FAILURE_HOST_MAX]; /* The pod's host name. */
     char text[FAILURE_TEXT_MAX]; /* AGENT, LOST: what, where, why, what to do.

@@ -68,7 +68,7 @@ static void add_cause(struct jsonw *j, const struct verdict *v)
         return;
     }
     jsonw_open(j, "cause", '{');
-    jsonw_string(j, "kind", kind_word(f->kind));
+    jsonw_string(j, "kind", f->hung ? "hang" : kind_word(f->kind));
     text_init(&line, buf, sizeof buf);
     verdict_cause_line(&line, f);
     jsonw_string(j, "text", buf);

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#define DEPTH_MAX 64 /* Of parents. */
+
 struct stat_line {
     char state;
-    int session;
+    int parent, session;
     unsigned long long ticks, pages;
 };
 
@@ -32,16 +34,46 @@ static bool read_stat(int proc, const char *pid, struct stat_line *ret)
         return false;
     buf[n] = '\0';
     s = strrchr(buf, ')'); /* The name before it may hold anything. */
-    if (!s || sscanf(s, ") %c %*d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu "
+    if (!s || sscanf(s, ") %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %llu "
                         "%llu %llu %llu %*d %*d %*d %*d %*u %*u %llu",
-                     &ret->state, &ret->session, &user, &sys, &child_user,
-                     &child_sys, &ret->pages) != 7)
+                     &ret->state, &ret->parent, &ret->session, &user, &sys,
+                     &child_user, &child_sys, &ret->pages) != 8)
         return false;
     ret->ticks = user + sys + child_user + child_sys;
     return true;
 }
 
-void usage_read(const pid_t *sessions, unsigned n, struct usage *ret)
+static unsigned find(const pid_t *list, unsigned n, int pid)
+{
+    unsigned i = 0;
+
+    while (i < n && (pid <= 0 || list[i] != pid))
+        i++;
+    return i;
+}
+
+/* Which of the leaders is among its parents; n: none. */
+static unsigned find_parent(int proc, const pid_t *leaders, unsigned n,
+                            const struct stat_line *of)
+{
+    struct stat_line st = *of;
+    int self = getpid();
+
+    for (int depth = 0; depth < DEPTH_MAX && st.parent > 1; depth++) {
+        char name[16];
+        unsigned i = find(leaders, n, st.parent);
+
+        if (i < n || st.parent == self)
+            return i;
+        (void)snprintf(name, sizeof name, "%d", st.parent);
+        if (!read_stat(proc, name, &st))
+            break;
+    }
+    return n;
+}
+
+static void read_all(const pid_t *sessions, unsigned n, bool with_trees,
+                     struct usage *ret)
 {
     long hz = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
     DIR *d = opendir("/proc");
@@ -51,15 +83,16 @@ void usage_read(const pid_t *sessions, unsigned n, struct usage *ret)
 
     memset(ret, 0, n * sizeof *ret);
     while (d && hz > 0 && page > 0 && left > 0 && (ent = readdir(d)) != NULL) {
-        unsigned i = 0;
+        unsigned i;
 
         if (ent->d_name[0] < '1' || ent->d_name[0] > '9' ||
             !read_stat(dirfd(d), ent->d_name, &st))
             continue;
         left--;
-        while (i < n && sessions[i] != st.session)
-            i++;
-        if (i == n || st.session <= 0)
+        i = find(sessions, n, st.session);
+        if (i == n && with_trees)
+            i = find_parent(dirfd(d), sessions, n, &st);
+        if (i == n)
             continue;
         ret[i].cpu_ms += st.ticks * 1000 / (unsigned long long)hz;
         ret[i].rss_bytes += st.pages * (unsigned long long)page;
@@ -67,4 +100,14 @@ void usage_read(const pid_t *sessions, unsigned n, struct usage *ret)
     }
     if (d)
         (void)closedir(d);
+}
+
+void usage_read(const pid_t *sessions, unsigned n, struct usage *ret)
+{
+    read_all(sessions, n, false, ret);
+}
+
+void usage_read_trees(const pid_t *leaders, unsigned n, struct usage *ret)
+{
+    read_all(leaders, n, true, ret);
 }

@@ -1,6 +1,6 @@
 /* usage: CPU time and memory of the workers, read from /proc when someone
  * asks. A worker has a session of its own, so what it starts is found by that;
- * a process that made itself a new session is not counted. */
+ * in usage_read() a process that made itself a new session is not counted. */
 #ifndef SUPERVISE_USAGE_H
 #define SUPERVISE_USAGE_H
 
@@ -18,5 +18,8 @@ struct usage {
 /* For each of the `n` sessions (0: none) what its processes use together; all
  * 0 where /proc cannot tell. */
 void usage_read(const pid_t *sessions, unsigned n, struct usage *ret);
+/* The same with all descendants, whatever their session: of what has lost its
+ * parents alone it is not known. */
+void usage_read_trees(const pid_t *leaders, unsigned n, struct usage *ret);
 
 #endif

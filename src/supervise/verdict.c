@@ -31,7 +31,7 @@ unsigned verdict_class(const struct verdict *v)
         return EXIT_CLASS_OK;
     if (f->kind == FAILURE_STOPPED && f->node_rank == v->node_rank)
         return EXIT_CLASS_STOPPED;
-    if (is_of_process(f) && v->exit_code != ERR_NOTFOUND &&
+    if (is_of_process(f) && !f->hung && v->exit_code != ERR_NOTFOUND &&
         v->exit_code != ERR_NOEXEC)
         return EXIT_CLASS_WORKER;
     return exit_class_of(v->exit_code);
@@ -72,6 +72,12 @@ static void add_end(struct text *t, const struct failure *f)
 {
     char name[16];
 
+    if (f->hung) {
+        text_add(t, "hung, as all of this pod; it was stopped after ");
+        text_add_duration(t, f->ran_ms);
+        text_add(t, " in round %u", f->round);
+        return;
+    }
     if (!f->pid) {
         text_add(t, "could not be started in round %u", f->round);
         return;
@@ -169,7 +175,7 @@ static void add_failed(struct text *t, const struct verdict *v)
     const struct err_row *row = err_row(v->exit_code);
 
     text_add(t, "failed with exit code %d", v->exit_code);
-    if (row && !is_of_process(&v->cause))
+    if (row && (!is_of_process(&v->cause) || v->cause.hung))
         text_add(t, " (%s)", row->word);
     text_add(t, ": ");
 }

@@ -135,6 +135,7 @@ static const struct sim_pod *seen_by(const struct world *w,
     case EV_STAGED:
     case EV_SWEPT:
     case EV_REAP:
+    case EV_HANG:
     case EV_TERM:
     case EV_MESHED:
         return &w->pods[e->place];
@@ -160,6 +161,7 @@ static void happen(struct world *w, const struct event *e)
     case EV_SWEPT:
     case EV_EXIT:
     case EV_REAP:
+    case EV_HANG:
         world_pod_event(w, e);
         break;
     case EV_CONNECT:
@@ -253,6 +255,8 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
     w->same_limit = world_chance(w, w->buggy ? 80 : 20)
                         ? 1 + (uint32_t)world_draw(w, 3)
                         : 0;
+    w->hangs = w->kind != JOB_GENTLE && w->same_limit == 0 &&
+               !w->scope_worker && world_chance(w, 40);
     w->fail_percent = w->kind == JOB_GENTLE || world_chance(w, 20)
                           ? 0
                           : (unsigned)world_draw(w, 40);

@@ -57,7 +57,8 @@
     X(OLD, "frames of an old connection", false)                               \
     X(REUSED, "numbers of connections used again", false)                      \
     X(NEW_ZERO, "pods 0 replaced while partitioned", true)                     \
-    X(FENCED, "new pods 0 that waited for an old one", false)
+    X(FENCED, "new pods 0 that waited for an old one", false)                  \
+    X(HANG, "pods that hung", false)
 
 enum fault {
 #define X(name, words, explains) FAULT_##name,
@@ -86,6 +87,7 @@ enum what {
     EV_JUMP,   /* A clock is set forward by e->ms. */
     EV_CLAIM, /* Another pod with this rank; e->code: this one is cut off, and
                  is pod 0, perhaps. */
+    EV_HANG,  /* The workers of a pod hang; e->ms: its round. */
     EV_MESHED,   /* A pod's mesh test is over. */
     EV_STRANGER, /* Somebody without the token connects to pod 0. */
 };
@@ -113,6 +115,7 @@ struct sim_worker {
     uint64_t zero_life; /* Of whom it was started. */
     uint64_t start_ms;
     bool stopped; /* By its agent, or it will be. */
+    bool hung;
 };
 
 struct sim_streak { /* Early failures in a row, with one code. */
@@ -226,6 +229,7 @@ struct world {
     bool has_new_zero; /* Some pod 0 was replaced behind a partition. */
     bool has_pre, scope_worker, always;
     uint32_t same_limit;
+    bool hangs; /* The workers of some pods stand still. */
     bool buggy; /* One worker fails early with one code, again and again. */
     struct sim_streak causes; /* Of rounds, as the STOPs say. */
     uint32_t cause_rank;

@@ -372,7 +372,8 @@ static void check_restarts(struct world *w, int code)
         n != w->max_restarts && !is_same_again(w))
         world_fail(w, "failed with %d after %u of %u restarts", code, n,
                    w->max_restarts);
-    if (w->fail_percent == 0 && n > 0 && !w->always && !w->buggy)
+    if (w->fail_percent == 0 && n > 0 && !w->always && !w->buggy &&
+        !w->history.n[FAULT_HANG])
         world_fail(w, "%u restarts, and no worker failed", n);
     if (w->scope_worker ? n_rounds > 1 && !world_is_elastic(w)
                         : (n_rounds < n + 1 && !w->has_pre) ||

@@ -181,6 +181,7 @@ void world_fault_event(struct world *w, const struct event *e)
     case EV_SWEPT:
     case EV_EXIT:
     case EV_REAP:
+    case EV_HANG:
     case EV_STRANGER:
     case EV_MESHED:
         break;

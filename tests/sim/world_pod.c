@@ -140,6 +140,42 @@ static void act_spawn(void *c, const struct pod_round *round)
     world_check_group(w, x->i, round);
     for (uint32_t i = 0; i < p->n_workers; i++)
         start(w, x->i, i, round->round);
+    if (w->hangs && world_chance(w, 10)) {
+        struct event *e = world_plan(w, w->now + 5000 + world_draw(w, 30000),
+                                     EV_HANG, x->i);
+
+        e->life = p->life;
+        e->ms = round->round;
+    }
+}
+
+/* They do nothing more by themselves. */
+static void hang(struct world *w, const struct event *e)
+{
+    struct sim_pod *p = &w->pods[e->place];
+    uint32_t first = WORLD_WORKERS;
+
+    if (p->pod.state != POD_RUNNING || p->pod.at.round != e->ms ||
+        p->pod.n_held > 0)
+        return;
+    for (uint32_t i = p->n_workers; i-- > 0;)
+        if (p->workers[i].alive && p->pod.sup.alive[i])
+            first = i;
+    if (first == WORLD_WORKERS)
+        return;
+    world_say(w, "pod %u hangs", e->place);
+    world_count(w, FAULT_HANG);
+    w->history.failed_with[ERR_HANG] = true;
+    if (w->now > w->history.last_fault_ms)
+        w->history.last_fault_ms = w->now;
+    for (uint32_t i = 0; i < p->n_workers; i++) {
+        p->workers[i].life = p->workers[i].alive ? ++w->lives
+                                                 : p->workers[i].life;
+        p->workers[i].hung = true;
+    }
+    pod_hang(&p->pod, world_clock(w, e->place), first);
+    if (p->pod.hang_ms == 0)
+        world_fail(w, "pod %u hangs, and nobody is told", e->place);
 }
 
 static void act_kill(void *c, uint32_t worker, int signo)
@@ -163,6 +199,9 @@ static void act_kill(void *c, uint32_t worker, int signo)
         k->killed = true;
         w->pods[x->i].was_stuck = true;
         plan_exit(w, x->i, worker, w->now + world_draw(w, 40000), 137);
+    } else if (signo == SIGUSR1) { /* Some die of it. */
+        if (world_chance(w, 40))
+            plan_exit(w, x->i, worker, w->now + world_draw(w, 7000), 138);
     } else if (signo == SIGKILL || signo == SIGTERM) {
         k->killed = signo == SIGKILL;
         plan_exit(w, x->i, worker, w->now +
@@ -225,6 +264,7 @@ void world_boot(struct world *w, uint32_t i)
                              .has_pre_start = w->has_pre,
                              .restart_always = w->always,
                              .restart_reset_ms = 600000,
+                             .hang_signal = SIGUSR1,
                              .job_id = "sim",
                              .host = "host",
                              .zero = "zero:1",
@@ -314,7 +354,7 @@ static void worker_ends(struct world *w, const struct event *e)
     k->alive = false;
     k->ok = e->code == 0;
     world_note_end(w, e->place, e->worker, e->code);
-    if (e->code != 128 + SIGTERM && e->code != 0) {
+    if (e->code != 128 + SIGTERM && e->code != 0 && !k->hung) {
         w->history.failed_with[e->code] = true;
         if (w->now > w->history.last_fault_ms)
             w->history.last_fault_ms = w->now;
@@ -351,6 +391,8 @@ void world_pod_event(struct world *w, const struct event *e)
         worker_ends(w, e);
     } else if (!p->exists || p->life != e->life) {
         return;
+    } else if (e->what == EV_HANG) {
+        hang(w, e);
     } else if (e->what == EV_REAP) {
         reap(w, e);
     } else if (e->what == EV_SWEPT && e->code) {

@@ -115,9 +115,6 @@ has "too few descriptors are named" "$T/err" \
 run --nprocs 4 -- true
 is "an unknown option is 64" "$rc" 64
 has "with the nearest name" "$T/err" 'nproc'
-run --hang-timeout 9s -- true
-is "an option of later is 64" "$rc" 64
-has "and says so" "$T/err" 'not in this version'
 run
 is "no command is 64" "$rc" 64
 cp "$agent" "$T/agent" # Alone in its folder, and no tool in PATH.

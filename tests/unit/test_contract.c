@@ -48,6 +48,22 @@ static void test_the_torch_contract(void **state)
     env_free(&v);
 }
 
+/* The pipe of this agent; one of an outer agent is not open any more. */
+static void test_heartbeat_fd(void **state)
+{
+    static const char *const outer[] = {"AGENT_HEARTBEAT_FD=9", NULL};
+    struct contract_in in = job(outer);
+    struct env v = build(&in);
+
+    (void)state;
+    assert_var(&v, "AGENT_HEARTBEAT_FD", NULL);
+    env_free(&v);
+    in.heartbeat_fd = 12;
+    v = build(&in);
+    assert_var(&v, "AGENT_HEARTBEAT_FD", "12");
+    env_free(&v);
+}
+
 /* By --nccl-ifname barrier, where the interface is known and nothing is set. */
 static void test_nccl_ifname(void **state)
 {
@@ -300,6 +316,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_torch_contract),
+        cmocka_unit_test(test_heartbeat_fd),
         cmocka_unit_test(test_nccl_ifname),
         cmocka_unit_test(test_offline),
         cmocka_unit_test(test_what_is_not_given_is_not_set),

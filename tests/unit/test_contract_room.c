@@ -41,6 +41,7 @@ static void test_the_room_is_enough(void **state)
     later.error_dir = longest;
     later.gloo_ifname = ifname;
     later.nccl_ifname = true;
+    later.heartbeat_fd = INT32_MAX;
     later.no_proxy = list;
     for (unsigned i = 0; i < 16; i++) {
         sets[i].name = longest + PATH_MAX - 200 - i; /* All differ. */

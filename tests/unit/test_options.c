@@ -323,8 +323,13 @@ static const struct {
     {"agent --log-ranks 3-1 c", NULL, "0,4-7"},
     {"agent --log-ranks 1, c", NULL, "0,4-7"},
     {"agent --log-ranks -1 c", NULL, "0,4-7"},
-    {"agent c", "AGENT_HANG_TIMEOUT=9s",
-     "AGENT_HANG_TIMEOUT=9s: not in this version"},
+    {"agent c", "AGENT_HANG_TIMEOUT=9d", "AGENT_HANG_TIMEOUT=9d: a duration"},
+    {"agent --hang-timeout 999ms c", NULL, "from 1 s"},
+    {"agent --hang-signal SIGFOO c", NULL, "USR1, USR2, QUIT, ABRT"},
+    {"agent --hang-signal STOP c", NULL, "USR1, USR2, QUIT, ABRT"},
+    {"agent --hang-signal SIG c", NULL, "USR1, USR2, QUIT, ABRT"},
+    {"agent --cpu-bind all c", NULL, "use one of: none, numa, cores"},
+    {"agent --nccl-ifname eth0 c", NULL, "use one of: none, barrier"},
     {"agent c", "AGENT_GRCAE=3s", "AGENT_GRCAE: no such variable; did you mean "
                                   "AGENT_GRACE?"},
     {"agent c", "AGENT_GRACE=x", "AGENT_GRACE=x: a duration is"},
@@ -471,7 +476,7 @@ static void test_table(void **state)
             assert_ptr_equal(opt_find(r->alias, strlen(r->alias)), r);
         if (r->letter)
             assert_ptr_equal(opt_find_letter(own, r->letter), r);
-        if (!r->later && !r->initial && !r->none)
+        if (!r->initial && !r->none)
             fail_msg("%s: what is it where it is not given?", r->name);
     }
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +23,9 @@ static void __attribute__((noreturn)) session_main(int ready)
     volatile char *memory; /* So that it is really written. */
 
     (void)setsid();
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (fork() == 0) {
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         memory = malloc(BYTES);
         for (size_t i = 0; memory && i < BYTES; i += 1024)
             memory[i] = 1;
@@ -70,9 +73,43 @@ static void test_a_session(void **state)
     assert_true(u[1].n_procs == 0);
 }
 
+/* As above, but the child has a session of its own. */
+static void test_a_tree(void **state)
+{
+    struct usage alone[2], all[2];
+    pid_t leaders[2] = {0, 0};
+    int ready[2];
+    char byte = 0;
+
+    (void)state;
+    assert_int_equal(pipe(ready), 0);
+    leaders[1] = fork();
+    if (leaders[1] == 0) {
+        (void)setsid();
+        if (fork() == 0)
+            session_main(ready[1]);
+        for (;;)
+            (void)pause();
+    }
+    (void)close(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    usage_read(leaders, 2, alone);
+    usage_read_trees(leaders, 2, all);
+    (void)kill(leaders[1], SIGKILL);
+    assert_int_equal(waitpid(leaders[1], NULL, 0), leaders[1]);
+    (void)close(ready[0]); /* The others die with it. */
+    assert_int_equal(alone[1].n_procs, 1);
+    assert_int_equal(all[1].n_procs, 3);
+    assert_true(all[1].cpu_ms >= 40 && all[1].rss_bytes >= BYTES);
+    assert_int_equal(all[0].n_procs, 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_session)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_session),
+        cmocka_unit_test(test_a_tree),
+    };
 
     return cmocka_run_group_tests_name("usage", tests, NULL, NULL);
 }

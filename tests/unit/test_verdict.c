@@ -62,6 +62,27 @@ static void test_signal_names(void **state)
     }
 }
 
+static void test_a_hang(void **state)
+{
+    struct failure f = worker(203, 0);
+    struct verdict v;
+
+    (void)state;
+    f.hung = true;
+    (void)snprintf(f.text, sizeof f.text, "all were silent");
+    (void)snprintf(f.tail, sizeof f.tail, "in all_reduce");
+    v = verdict_of(203, &f);
+    assert_verdict(&v, "failed with exit code 203 (hang): rank 2 (local rank "
+                   "2, node rank 0, host w0, pid 123) hung, as all of this "
+                   "pod; it was stopped after 312 ms in round 3; 3 of 3 "
+                   "restarts used\nhint: all were silent\nlast lines of rank "
+                   "2's stderr:\n  in all_reduce");
+    assert_string_equal(exit_class_word(verdict_class(&v)), "hang");
+    f.hung = false; /* A worker's own 203 is no class of agent's. */
+    v = verdict_of(203, &f);
+    assert_string_equal(exit_class_word(verdict_class(&v)), "worker");
+}
+
 static void test_success(void **state)
 {
     struct verdict v = verdict_of(0, NULL);
@@ -407,6 +428,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_signal_names),
+        cmocka_unit_test(test_a_hang),
         cmocka_unit_test(test_success),
         cmocka_unit_test(test_a_worker_failed),
         cmocka_unit_test(test_pre_start),

@@ -165,7 +165,7 @@ static void test_bounds(void **state)
     assert_true(decode(a, wire_encode(&m, a), &back) > 0);
     m.nproc = WIRE_NPROC_MAX + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
-    for (uint8_t flags = 0; flags < 8; flags++) {
+    for (uint8_t flags = 0; flags < 32; flags++) {
         size_t n;
 
         m = full(WIRE_STOP);
@@ -173,11 +173,12 @@ static void test_bounds(void **state)
         n = wire_encode(&m, a);
         a[n - 3] = flags;
         if (decode(a, n, &back) < 0) {
-            assert_true(flags >= 6);
+            assert_true((flags & 6) == 6 || flags >= 16);
             continue;
         }
         assert_int_equal(back.failure.from_file, flags & 1);
-        assert_int_equal(back.failure.role, flags / 2);
+        assert_int_equal(back.failure.role, flags / 2 % 4);
+        assert_int_equal(back.failure.hung, flags / 8);
         assert_int_equal(wire_encode(&back, a), n);
         assert_int_equal(a[n - 3], flags);
     }
