@@ -4,12 +4,11 @@
 #include "agent/machine.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/result_file.h"
 #include "supervise/report.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -39,33 +38,16 @@ static void write_termination_log(const struct options *o, const char *text)
     (void)close(fd);
 }
 
-/* A reader never sees half of it. */
 static int write_file(const char *path, const char *text, size_t len)
 {
-    char temp[PATH_MAX + 32];
-    int fd, failed = 0;
+    struct result_file f;
+    int r = result_file_open(&f, path), end;
 
-    (void)snprintf(temp, sizeof temp, "%s.%d.part", path, (int)getpid());
-    fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-    if (fd < 0)
-        return -errno;
-    while (len > 0 && !failed) {
-        ssize_t n = write(fd, text, len);
-
-        if (n < 0 && errno != EINTR)
-            failed = errno;
-        else if (n > 0) {
-            text += n;
-            len -= (size_t)n;
-        }
-    }
-    if (close(fd) != 0 && !failed)
-        failed = errno;
-    if (!failed && rename(temp, path) != 0)
-        failed = errno;
-    if (failed)
-        (void)unlink(temp);
-    return -failed;
+    if (r != 0)
+        return r;
+    r = result_file_write(&f, text, len);
+    end = result_file_close(&f, r == 0);
+    return r ? r : end;
 }
 
 static void write_report(const struct options *o, const struct verdict *v,

@@ -4,12 +4,12 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/result_file.h"
 #include "base/text.h"
 #include "rendezvous/port.h"
 #include "supervise/error_file.h"
 #include "supervise/facts.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,39 +135,45 @@ static const char *own_error_file(const struct loop *l)
 }
 
 /* Its beginning is in buf[0..n); torch adds the exit code to what it hands
- * on. */
-static int copy_with_code(int in, FILE *out, char *buf, size_t n, int code)
+ * on. 0 or a negative errno. */
+static int copy_with_code(int in, struct result_file *out, char *buf, size_t n,
+                          int code)
 {
+    char added[32];
     struct error_file f;
     size_t from = 0, total = 0;
+    int r = 0;
 
     if (error_file_read(buf, n, &f) && f.inner_at > 0 && !f.has_code) {
         from = f.inner_at;
-        (void)fwrite(buf, 1, from, out);
-        (void)fprintf(out, "\"errorCode\": %d, ", code);
+        r = result_file_write(out, buf, from);
+        (void)snprintf(added, sizeof added, "\"errorCode\": %d, ", code);
+        if (r == 0)
+            r = result_file_write(out, added, strlen(added));
     }
-    while (n > 0 && total < COPY_MAX) {
+    while (r == 0 && n > 0 && total < COPY_MAX) {
         ssize_t more;
 
-        (void)fwrite(buf + from, 1, n - from, out);
+        r = result_file_write(out, buf + from, n - from);
         total += n;
         more = read(in, buf, ERROR_FILE_MAX);
         from = 0;
         n = more > 0 ? (size_t)more : 0;
     }
-    return fflush(out) == 0 && !ferror(out) ? 0 : -1;
+    return r;
 }
 
 void loop_hand_on_error(struct loop *l, const struct verdict *v)
 {
     const struct failure *f = &v->cause;
     const char *to = own_error_file(l);
-    char path[LOOP_ERROR_PATH], temp[LOOP_PATH_MAX], buf[ERROR_FILE_MAX];
-    autofclose FILE *out = NULL;
+    char path[LOOP_ERROR_PATH], buf[ERROR_FILE_MAX];
+    struct result_file out;
     size_t n = 0;
+    int r, end;
 
     if (!*to || f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
-        f->local_rank >= l->plan->nproc || strlen(to) > sizeof temp - 8 ||
+        f->local_rank >= l->plan->nproc ||
         !l->workers[f->local_rank].has_error_dir)
         return;
     loop_error_file(l, f->local_rank, path, sizeof path);
@@ -175,14 +181,15 @@ void loop_hand_on_error(struct loop *l, const struct verdict *v)
 
     if (in < 0 || !read_some(in, buf, sizeof buf, &n))
         return;
-    (void)snprintf(temp, sizeof temp, "%s.part", to);
-    out = fopen(temp, "we");
-    if (!out || copy_with_code(in, out, buf, n, f->code) != 0 ||
-        rename(temp, to) != 0) {
-        log_warning("TORCHELASTIC_ERROR_FILE %s: %s, going on", to,
-                    strerror(errno));
-        (void)unlink(temp);
+    r = result_file_open(&out, to);
+    if (r == 0) {
+        r = copy_with_code(in, &out, buf, n, f->code);
+        end = result_file_close(&out, r == 0);
+        r = r ? r : end;
     }
+    if (r != 0)
+        log_warning("TORCHELASTIC_ERROR_FILE %s: %s, going on", to,
+                    strerror(-r));
 }
 
 /* A dead child, `which` or any (-1); false where there is none. */

@@ -22,7 +22,6 @@
 
 #define LOOP_COOKIE_MAX (PLAN_COOKIE_MAX + 8)
 #define LOOP_ERROR_PATH (OPT_RUN_DIR_MAX + 64)
-#define LOOP_PATH_MAX 4096
 /* Of one read: with prefixes it still fits into a pipe's 64 KiB, so that it
  * may be written without the thread of out.h. */
 #define STREAM_CHUNK (56u << 10)

@@ -140,6 +140,35 @@ $(member '["cause"]["kind"]') $(member '["world_size"]')" 'usage agent 0'
 run --report "$T/r.json" --exit-map worker=9 --max-restarts 0 -- false
 is "report: with --exit-map" \
     "$(member '["exit_code"]') $(member '["class_code"]')" '9 1'
+# What is no plain file is written to, and never replaced.
+mkfifo "$T/fifo"
+exec 7<>"$T/fifo"
+run --report "$T/fifo" -- true
+is "report: a FIFO's reader gets it" "$(timeout 20 python3 -c 'import json, os
+print(json.loads(os.read(7, 65536))["class"])')" ok
+exec 7>&-
+ok "report: and the FIFO stays one" test -p "$T/fifo"
+run --report "$T/fifo" -- true
+is "report: a FIFO that nobody reads is not waited for" "$rc" 0
+has "report: which is said" "$T/err" 'report .*/fifo: No such device'
+ln -s /dev/null "$T/null"
+run --report "$T/null" -- true
+is "report: a device stays one" "$(readlink "$T/null")" /dev/null
+"$agent" -q --report /dev/stdout -- true >"$T/piped" 2>"$T/err"
+has "report: /dev/stdout is where it goes" "$T/piped" '"class": ?"ok"'
+ln -s r.json "$T/link"
+run --report "$T/link" --max-restarts 0 -- sh -c 'exit 6'
+is "report: a link stays one" "$(readlink "$T/link") $(member '["exit_code"]')" \
+    'r.json 6'
+# A pid comes again: in a container it is always the same one.
+sh -c ': >"$0.$$.part"; exec "$@" --report "$0" -- true' "$T/again" "$agent" \
+    >"$T/out" 2>"$T/err"
+has "report: what a killed agent left is not in the way" "$T/again" '"class"'
+is "report: and goes" "$(cd "$T" && echo again*)" again
+TORCHELASTIC_ERROR_FILE=$T/null run --max-restarts 0 -- sh -c \
+    'echo "{\"message\": \"told\"}" >"$TORCHELASTIC_ERROR_FILE"; exit 7'
+is "error file: a device stays one, too" "$(readlink "$T/null")" /dev/null
+hasnt "error file: and nothing is wrong" "$T/err" 'TORCHELASTIC_ERROR_FILE'
 run --report /no/such/folder/r.json --max-restarts 0 -- sh -c 'exit 4'
 is "report: where it cannot be written the code is the same" "$rc" 4
 has "report: and that is said" "$T/err" '/no/such/folder/r.json: No such file'

@@ -1,0 +1,88 @@
+/* result_file: see result_file.h. */
+#include "base/result_file.h"
+
+#include "base/mem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A name of an open descriptor: the file behind it is somebody else's, even
+ * where it is a plain one. */
+static bool is_descriptor(const char *path)
+{
+    static const char *const names[] = {"/dev/stdout", "/dev/stderr",
+                                        "/dev/stdin", "/dev/fd/", "/proc/"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strncmp(path, names[i], strlen(names[i])) == 0)
+            return true;
+    return false;
+}
+
+int result_file_open(struct result_file *f, const char *path)
+{
+    struct stat st;
+    bool exists = stat(path, &st) == 0;
+
+    f->temp[0] = '\0';
+    if (exists && (!S_ISREG(st.st_mode) || is_descriptor(path))) {
+        /* Where nobody reads a FIFO it must not wait. */
+        f->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY |
+                               O_NONBLOCK);
+        return f->fd < 0 ? -errno : 0;
+    }
+    if (exists && !realpath(path, f->real))
+        return -errno;
+    if (!exists && strlen(path) >= sizeof f->real)
+        return -ENAMETOOLONG;
+    if (!exists)
+        memcpy(f->real, path, strlen(path) + 1);
+    (void)snprintf(f->temp, sizeof f->temp, "%s.%d.part", f->real,
+                   (int)getpid());
+    /* In a container the pid is always the same: of one that was killed. */
+    (void)unlink(f->temp);
+    f->fd = open(f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    return f->fd < 0 ? -errno : 0;
+}
+
+int result_file_write(struct result_file *f, const void *bytes, size_t len)
+{
+    const char *at = bytes;
+
+    while (len > 0) {
+        struct pollfd p = {.fd = f->fd, .events = POLLOUT};
+        ssize_t n = write(f->fd, at, len);
+
+        if (n >= 0) {
+            at += n;
+            len -= (size_t)n;
+        } else if (errno == EAGAIN) {
+            if (poll(&p, 1, RESULT_FILE_WAIT_MS) == 0)
+                return -ETIMEDOUT;
+        } else if (errno != EINTR) {
+            return -errno;
+        }
+    }
+    return 0;
+}
+
+int result_file_close(struct result_file *f, bool whole)
+{
+    int failed = 0;
+
+    if (close(steal_fd(&f->fd)) != 0)
+        failed = errno;
+    if (!f->temp[0])
+        return -failed;
+    if (whole && !failed && rename(f->temp, f->real) != 0)
+        failed = errno;
+    if (!whole || failed)
+        (void)unlink(f->temp);
+    return -failed;
+}
