@@ -5,6 +5,7 @@
 #include "agent/last_words.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/stops.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -217,13 +218,12 @@ static int loop_open(struct loop *l, struct err *e)
 {
     struct pod_config cfg;
     struct pod_out out = actions;
-    struct sigaction hup;
-    sigset_t all;
+    sigset_t all, stops;
     int r;
 
     sigfillset(&all);
-    /* Under nohup the end of the session is no reason to stop. */
-    if (sigaction(SIGHUP, NULL, &hup) == 0 && hup.sa_handler == SIG_IGN)
+    stops_fill(&stops);
+    if (!sigismember(&stops, SIGHUP))
         (void)sigdelset(&all, SIGHUP);
     l->signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     l->ignored = child_ignored();
@@ -273,6 +273,7 @@ int loop_run(const struct plan *plan)
 {
     struct loop *l = calloc(1, sizeof *l);
     struct err e;
+    int code;
 
     if (!l) {
         log_error("no memory");
@@ -302,5 +303,8 @@ int loop_run(const struct plan *plan)
     loop_after(l);
     if (l->pod.state != POD_GONE)
         (void)uv_run(&l->uv, UV_RUN_DEFAULT);
-    return loop_end(l);
+    code = loop_end(l);
+    if (l->peers && peers_is_looking_up(l->peers))
+        _exit(code); /* exit() would wait for the name server. */
+    return code;
 }

@@ -3,10 +3,10 @@
 #include "agent/loop_parts.h"
 
 #include "base/log.h"
+#include "base/stops.h"
 #include "base/text.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
@@ -130,11 +130,7 @@ void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
     sigset_t stops;
     int fd;
 
-    sigemptyset(&stops);
-    (void)sigaddset(&stops, SIGTERM);
-    (void)sigaddset(&stops, SIGINT);
-    (void)sigaddset(&stops, SIGHUP);
-    (void)sigaddset(&stops, SIGQUIT);
+    stops_fill(&stops);
     fd = signalfd(-1, &stops, SFD_CLOEXEC);
     l->is_ending = true;
     if (l->files && !log_files_sync(l->files, time_left(l, deadline), fd))

@@ -1,20 +1,27 @@
 /* role: see role.h. */
 #include "rendezvous/role.h"
 
+#include "base/mem.h"
+#include "base/stops.h"
 #include "rendezvous/port.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <signal.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #define RETRY_MS 200
+#define STEP_MS 60000             /* Of a longer wait. */
+#define LOOK_STACK (512u * 1024)
 
 bool role_is_named(const char *host, const char *name)
 {
@@ -55,48 +62,120 @@ static bool is_here(const struct addrinfo *addrs)
     return found;
 }
 
-/* Wait a little, or for a signal to stop; its number, or 0. */
-static int wait_for_stop(void)
-{
-    struct timespec t = {.tv_nsec = RETRY_MS * 1000000L};
-    sigset_t stops;
-    int signo;
+/* --- a look-up --- */
 
-    sigemptyset(&stops);
-    (void)sigaddset(&stops, SIGTERM);
-    (void)sigaddset(&stops, SIGINT);
-    (void)sigaddset(&stops, SIGQUIT);
-    signo = sigtimedwait(&stops, NULL, &t);
-    return signo > 0 ? signo : 0;
+/* A name server that does not answer is waited for up to minutes, and nothing
+ * ends that; so another thread waits. Where it is not waited for any more,
+ * this stays until the process ends. */
+struct look {
+    int fd; /* Readable once it is over. */
+    int code;
+    struct addrinfo *addrs;
+    char host[];
+};
+
+static void *ask(void *arg)
+{
+    static const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct look *l = arg;
+    uint64_t one = 1;
+
+    l->code = getaddrinfo(l->host, NULL, &hints, &l->addrs);
+    (void)!write(l->fd, &one, sizeof one);
+    return NULL;
+}
+
+static struct look *begin_look(const char *host)
+{
+    struct look *l = calloc(1, sizeof *l + strlen(host) + 1);
+    pthread_attr_t a;
+    pthread_t thread;
+
+    if (!l)
+        return NULL;
+    memcpy(l->host, host, strlen(host) + 1);
+    l->fd = eventfd(0, EFD_CLOEXEC);
+    (void)pthread_attr_init(&a);
+    (void)pthread_attr_setdetachstate(&a, PTHREAD_CREATE_DETACHED);
+    (void)pthread_attr_setstacksize(&a, LOOK_STACK);
+    if (l->fd < 0 || pthread_create(&thread, &a, ask, l) != 0)
+        (void)ask(l); /* No thread, no descriptor: wait here. */
+    (void)pthread_attr_destroy(&a);
+    return l;
+}
+
+static void end_look(struct look *l)
+{
+    if (l->fd >= 0)
+        (void)close(l->fd);
+    if (l->code == 0)
+        freeaddrinfo(l->addrs);
+    free(l);
+}
+
+static uint64_t now_ms(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* For `fd` (-1: none), a signal to stop, or the time: false, and the signal's
+ * number or 0. */
+static bool wait_for(int fd, int stop_fd, uint64_t until_ms, int *ret_signo)
+{
+    struct pollfd p[2] = {{.fd = fd, .events = POLLIN},
+                          {.fd = stop_fd, .events = POLLIN}};
+    struct signalfd_siginfo si;
+
+    *ret_signo = 0;
+    for (;;) {
+        uint64_t now = now_ms(), left = until_ms > now ? until_ms - now : 0;
+
+        (void)poll(p, 2, left > STEP_MS ? STEP_MS : (int)left);
+        if (stop_fd >= 0 && read(stop_fd, &si, sizeof si) == (ssize_t)sizeof si)
+            *ret_signo = (int)si.ssi_signo;
+        if (*ret_signo)
+            return false;
+        if (fd >= 0 && p[0].revents)
+            return true;
+        if (left == 0)
+            return false;
+    }
 }
 
 /* True where an interface has an address of `host`; waits for the name. */
-static int find_here(const char *host, uint64_t timeout_ms, bool *ret_here,
-                     struct err *e)
+static int find_here(const char *host, int stop_fd, uint64_t until_ms,
+                     bool *ret_here, struct err *e)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addrs = NULL;
-    struct timespec start, now;
-    int r, signo;
+    const char *why = "no answer of the name server in time";
+    int signo = 0;
 
-    (void)clock_gettime(CLOCK_MONOTONIC, &start);
     for (;;) {
-        r = getaddrinfo(host, NULL, &hints, &addrs);
-        if (r == 0)
+        struct look *l = begin_look(host);
+
+        if (!l)
+            return err_set(e, ERR_AGENT, "no memory for a look-up");
+        if (l->fd >= 0 && !wait_for(l->fd, stop_fd, until_ms, &signo))
             break;
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        if ((uint64_t)(now.tv_sec - start.tv_sec) * 1000 >= timeout_ms)
-            return err_set(e, ERR_BARRIER,
-                           "--master-addr %s does not resolve: %s", host,
-                           gai_strerror(r));
-        signo = wait_for_stop();
-        if (signo)
-            return err_set(e, 128 + signo,
-                           "told to stop while --master-addr %s did not "
-                           "resolve", host);
+        if (l->code == 0) {
+            *ret_here = is_here(l->addrs);
+            end_look(l);
+            return 0;
+        }
+        why = gai_strerror(l->code);
+        end_look(l);
+        (void)wait_for(-1, stop_fd, now_ms() + RETRY_MS, &signo);
+        if (signo || now_ms() >= until_ms)
+            break;
     }
-    *ret_here = is_here(addrs);
-    freeaddrinfo(addrs);
-    return 0;
+    if (signo)
+        return err_set(e, 128 + signo,
+                       "told to stop while --master-addr %s did not resolve",
+                       host);
+    return err_set(e, ERR_BARRIER, "--master-addr %s does not resolve: %s",
+                   host, why);
 }
 
 int role_find(const char *host, unsigned barrier_port, uint64_t timeout_ms,
@@ -104,12 +183,16 @@ int role_find(const char *host, unsigned barrier_port, uint64_t timeout_ms,
 {
     char name[256] = "";
     bool here = false;
+    sigset_t stops;
     int r = 0;
+
+    stops_fill(&stops);
+    autoclose int stop_fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
 
     if (gethostname(name, sizeof name - 1) == 0)
         here = role_is_named(host, name);
     if (!here)
-        r = find_here(host, timeout_ms, &here, e);
+        r = find_here(host, stop_fd, now_ms() + timeout_ms, &here, e);
     *ret_coordinates = r == 0 && here &&
                        port_claim_name("barrier", barrier_port);
     return r;

@@ -1,0 +1,11 @@
+/* stops: the signals that end agent. */
+#ifndef BASE_STOPS_H
+#define BASE_STOPS_H
+
+#include <signal.h>
+
+/* TERM, INT, QUIT, and HUP unless it is ignored: under nohup the end of the
+ * session is no reason to stop. */
+void stops_fill(sigset_t *ret);
+
+#endif
