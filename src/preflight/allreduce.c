@@ -47,6 +47,15 @@ static void add_number(struct words *w, const char *name, uint64_t v,
     add_option(w, name, to);
 }
 
+/* The same on all pods; behind the last port there is none. */
+static unsigned own_port(const struct preflight_job *job)
+{
+    if (!job->in_run)
+        return job->barrier_port;
+    return job->barrier_port < 65535 ? job->barrier_port + 1
+                                     : job->barrier_port - 1;
+}
+
 static void list_words(const struct preflight_job *job, const char *tool,
                        struct words *w)
 {
@@ -63,7 +72,7 @@ static void list_words(const struct preflight_job *job, const char *tool,
     else
         add_number(w, "--node-rank", job->node_rank, "");
     add_option(w, "--master-addr", job->master_addr);
-    add_number(w, "--barrier-port", job->barrier_port + job->in_run, "");
+    add_number(w, "--barrier-port", own_port(job), "");
     add_number(w, "--barrier-timeout", wait, "ms");
     add_option(w, "--job-id", job->job_id);
     if (job->token_file)

@@ -148,6 +148,10 @@ is "two pods in run: the all-reduce, then the job" "$? $(cat "$T/out0")" \
     "0 [rank0] trains"
 wait "${pods[1]}"
 is "on both" "$? $(cat "$T/out1")" "0 [rank1] trains"
+SAW=$T/saw timeout -k 5 60 "$T/bin/agent" --barrier-port 65535 \
+    --preflight allreduce -- echo trains >"$T/out" 2>"$T/err" </dev/null
+is "also where no port follows the barrier's" "$? $(cat "$T/out")" \
+    "0 [rank0] trains"
 rm "$T/bin/agent-allreduce"
 PATH=/usr/bin:/bin all --preflight allreduce
 is "without agent-allreduce it cannot be: 30" "$rc" 30
