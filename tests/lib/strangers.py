@@ -9,7 +9,8 @@
   pod PORT TOKEN [HOW]      a pod, made from docs/wire.md; prints what it gets.
                             HOW: wrong, reflect
   replay PORT FILE          says again what FILE recorded; prints what it gets
-  relay PORT TO FILE        passes connections on, records what pods say
+  relay 0 TO FILE           passes connections on, records what pods say;
+                            prints its port
   zero PORT HOW             pod 0, without the token: welcome, challenge, mirror
 """
 import hashlib
@@ -159,7 +160,7 @@ def replay(port, file):
 
 def relay(port, to, file):
     listener = socket.create_server(("127.0.0.1", port))
-    print("ready", flush=True)
+    print(listener.getsockname()[1], flush=True)
 
     def pump(a, b, log):
         try:

@@ -105,9 +105,5 @@ gone()
     case $s in Z*) return 0 ;; *) return 1 ;; esac
 }
 
-# A TCP port that is free on loopback right now.
-free_port()
-{
-    python3 -c 'import socket as s
-a = s.socket(); a.bind(("127.0.0.1", 0)); print(a.getsockname()[1])'
-}
+# A TCP port that is free, and this test's until it ends.
+free_port() { python3 "$top/tests/lib/free_port.py" $$; }

@@ -11,10 +11,10 @@ printf %s "$secret" >"$T/token2" # The same without a newline.
 echo 'correct horse battery staple 4712' >"$T/wrong"
 
 # The same token, however it is given; nothing of it is ever seen.
-relay_port=$(free_port)
-$strangers relay "$relay_port" "$barrier_port" "$T/wire" >"$T/relay" &
+$strangers relay 0 "$barrier_port" "$T/wire" >"$T/relay" &
 relay_pid=$!
-until_true 30 grep -q ready "$T/relay"
+ok "the relay listens" until_true 30 grep -q . "$T/relay"
+relay_port=$(cat "$T/relay")
 body='env; tr "\0" "\n" </proc/$PPID/environ; tr "\0" " " </proc/$PPID/cmdline
       cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\0" " "
       echo up; while [ ! -e '"$T"'/go ]; do sleep .05; done'

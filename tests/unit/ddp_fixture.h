@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "free_port.h"
+
 #define FIXTURE_RANKS 17
 #define FIXTURE_PATIENCE_MS 120000
 
@@ -60,19 +62,6 @@ rank_wrong(struct rank *r, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(r->wrong, sizeof r->wrong, fmt, ap);
     va_end(ap);
-}
-
-static inline int free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
 }
 
 static inline void *rank_main(void *arg)

@@ -20,6 +20,8 @@
 
 #include <cmocka.h>
 
+#include "free_port.h"
+
 #define MAX_RANKS 8
 #define PATIENCE_MS 20000 /* Of calls that should succeed or fail at once. */
 
@@ -55,19 +57,6 @@ static double now_ms(void)
 static void pause_ms(int ms)
 {
     (void)poll(NULL, 0, ms);
-}
-
-static int free_port(void)
-{
-    struct sockaddr_in a = {.sin_family = AF_INET,
-                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof a;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof a), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-    (void)close(fd);
-    return ntohs(a.sin_port);
 }
 
 static void job_init(struct job *j, unsigned n, void (*run)(struct rank *r),

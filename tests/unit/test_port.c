@@ -19,6 +19,8 @@
 
 #include <cmocka.h>
 
+#include "free_port.h"
+
 /* Listen on any free port of `ip`; -1 where the family is not there. */
 static int listen_on(const char *ip, unsigned *ret_port)
 {
@@ -43,16 +45,6 @@ static int listen_on(const char *ip, unsigned *ret_port)
     return fd;
 }
 
-/* A port that nobody listens on, as far as one can know. */
-static unsigned free_port(void)
-{
-    unsigned port = 0;
-    autoclose int fd = listen_on("127.0.0.1", &port);
-
-    assert_true(fd >= 0);
-    return port;
-}
-
 static void me(char *out, size_t cap)
 {
     char name[16] = "";
@@ -63,7 +55,7 @@ static void me(char *out, size_t cap)
 
 static void test_claim_free(void **state)
 {
-    unsigned port = free_port(), was = port;
+    unsigned port = (unsigned)free_port(), was = port;
     bool moved = true;
     struct err e = {0};
 
@@ -78,7 +70,7 @@ static void test_claim_free(void **state)
  * yet, and still the second one must see that the port is given away. */
 static void test_claimed_by_another_agent(void **state)
 {
-    unsigned port = free_port(), other;
+    unsigned port = (unsigned)free_port(), other;
     bool moved;
     char want[256];
     struct err e = {0};
@@ -136,7 +128,7 @@ static void test_nobody_holds_it(void **state)
     char holder[128] = "x";
 
     (void)state;
-    port_holder(free_port(), holder, sizeof holder);
+    port_holder((unsigned)free_port(), holder, sizeof holder);
     assert_string_equal(holder, "");
 }
 
@@ -144,7 +136,7 @@ static void test_nobody_holds_it(void **state)
 static void test_names(void **state)
 {
     int ready[2], stop[2], status;
-    unsigned port = free_port();
+    unsigned port = (unsigned)free_port();
     char c;
     pid_t pid;
 

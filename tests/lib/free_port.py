@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""A TCP port for a test that starts its servers later.
+
+    free_port.py [PID]   prints it; it is PID's (the caller's) until that ends
+
+The kernel gives ports of its own range to whoever connects, and to whoever
+asks for any: one of them that was free a moment ago may be taken now. So it is
+of below that range, and no other test gets it."""
+import fcntl
+import os
+import random
+import socket
+import sys
+import tempfile
+
+
+def is_free(port):
+    for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+        try:
+            with socket.socket(family, socket.SOCK_STREAM) as s:
+                if family == socket.AF_INET6:
+                    s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                s.bind((host, port))
+        except OSError:
+            # Without IPv6 nobody can have it there.
+            if family == socket.AF_INET or os.path.exists("/proc/net/if_inet6"):
+                return False
+    return True
+
+
+def is_alive(claim):
+    try:
+        return os.path.exists("/proc/" + os.readlink(claim))
+    except FileNotFoundError:
+        return False
+
+
+def claim_port(pid):
+    folder = os.path.join(tempfile.gettempdir(), f"agent-ports-{os.getuid()}")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
+        end = int(f.read().split()[0])
+    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        for _ in range(1000):
+            port = random.randrange(10000, max(end, 11000))
+            claim = os.path.join(folder, str(port))
+            if is_alive(claim) or not is_free(port):
+                continue
+            if os.path.islink(claim):
+                os.unlink(claim)
+            os.symlink(str(pid), claim)
+            return port
+    finally:
+        os.close(lock)
+    raise SystemExit("no free port")
+
+
+if __name__ == "__main__":
+    print(claim_port(sys.argv[1] if len(sys.argv) > 1 else os.getppid()))
