@@ -154,8 +154,8 @@ has "report: which is said" "$T/err" 'report .*/fifo: No such device'
 ln -s /dev/null "$T/null"
 run --report "$T/null" -- true
 is "report: a device stays one" "$(readlink "$T/null")" /dev/null
-"$agent" -q --report /dev/stdout -- true >"$T/piped" 2>"$T/err"
-has "report: /dev/stdout is where it goes" "$T/piped" '"class": ?"ok"'
+"$agent" -q --report /proc/self/fd/1 -- true >"$T/piped" 2>"$T/err"
+has "report: a descriptor's file is where it goes" "$T/piped" '"class": ?"ok"'
 ln -s r.json "$T/link"
 run --report "$T/link" --max-restarts 0 -- sh -c 'exit 6'
 is "report: a link stays one" "$(readlink "$T/link") $(member '["exit_code"]')" \
