@@ -51,15 +51,13 @@ static int write_file(const char *path, const char *text, size_t len)
 }
 
 static void write_report(const struct options *o, const struct verdict *v,
-                         const char *host, const struct log_stats *output,
-                         unsigned n)
+                         const char *host, const struct report_output *output)
 {
     struct report r = {.verdict = v,
                        .job_id = o->job_id ? o->job_id : "",
                        .host = host,
                        .agent_version = AGENT_VERSION,
-                       .output = output,
-                       .n_output = n};
+                       .output = output};
     autofree char *buf = malloc(REPORT_MAX);
     struct timespec now;
     struct text t;
@@ -88,12 +86,11 @@ static void log_verdict(const struct options *o, const struct verdict *v)
 }
 
 void last_words_write(const struct options *o, const struct verdict *v,
-                      const char *host, const struct log_stats *output,
-                      unsigned n)
+                      const char *host, const struct report_output *output)
 {
     log_verdict(o, v);
     if (o->report)
-        write_report(o, v, host, output, n);
+        write_report(o, v, host, output);
 }
 
 int last_words_early(const struct options *o, const struct err *e)
@@ -115,7 +112,7 @@ int last_words_early(const struct options *o, const struct err *e)
         if (o->termination_log || getpid() == 1)
             log_verdict(o, &v);
         if (o->report)
-            write_report(o, &v, host, NULL, 0);
+            write_report(o, &v, host, NULL);
     }
     return verdict_code(&v);
 }

@@ -4,14 +4,13 @@
 #define AGENT_LAST_WORDS_H
 
 #include "agent/options.h"
-#include "supervise/log_stats.h"
+#include "supervise/report.h"
 #include "supervise/verdict.h"
 
 /* Both, before the verdict is said. `host`: of this pod. `output`: of its
- * workers, n of them. */
+ * processes. */
 void last_words_write(const struct options *o, const struct verdict *v,
-                      const char *host, const struct log_stats *output,
-                      unsigned n);
+                      const char *host, const struct report_output *output);
 
 /* It ends before there is a job: say why, write both. Returns what to exit
  * with. */

@@ -3,6 +3,7 @@
 
 #include "agent/last_words.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/text.h"
 #include "supervise/guard.h"
 #include "supervise/proc.h"
@@ -49,31 +50,55 @@ static void say_stuck(const struct loop *l)
               wchan[0] ? ", it waits in " : "", wchan);
 }
 
-/* For the report: what became of each worker's output. */
-static struct log_stats *take_output(const struct loop *l, unsigned *ret_n)
+static struct log_stats both_streams(const struct loop *l, uint32_t i)
 {
-    unsigned n = l->plan->o->report && l->workers ? l->plan->nproc : 0;
-    struct log_stats *all = n ? calloc(n, sizeof *all) : NULL;
+    struct log_stats all, err;
 
-    *ret_n = all ? n : 0;
-    for (unsigned i = 0; i < *ret_n; i++) {
-        struct log_stats err;
-
-        loop_log_stats(l, i, false, &all[i]);
-        loop_log_stats(l, i, true, &err);
-        all[i].bytes += err.bytes;
-        all[i].lines += err.lines;
-        all[i].dropped_bytes += err.dropped_bytes;
-        all[i].dropped_lines += err.dropped_lines;
-        all[i].file_dropped += err.file_dropped;
-    }
+    loop_log_stats(l, i, false, &all);
+    loop_log_stats(l, i, true, &err);
+    all.bytes += err.bytes;
+    all.lines += err.lines;
+    all.dropped_bytes += err.dropped_bytes;
+    all.dropped_lines += err.dropped_lines;
+    all.file_dropped += err.file_dropped;
     return all;
+}
+
+static struct report_server take_server(const struct loop *l, uint32_t i)
+{
+    const struct worker *w = &l->workers[i];
+    struct pod_exit x;
+
+    loop_name_process(l, i, &x);
+    return (struct report_server){
+        .role = x.role == PROC_SERVER ? "server" : "scheduler",
+        .index = x.index,
+        .n_starts = w->n_starts,
+        .ended = w->n_starts > 0 && w->pid <= 0,
+        .code = w->code,
+        .signo = w->signo,
+        .output = both_streams(l, i)};
+}
+
+/* For the report: what became of each process's output. */
+static void write_last_words(const struct loop *l, const struct verdict *v)
+{
+    const struct plan *p = l->plan;
+    unsigned n = p->o->report && l->workers ? p->n_procs : 0;
+    autofree struct log_stats *workers = calloc(n + 1, sizeof *workers);
+    autofree struct report_server *servers = calloc(n + 1, sizeof *servers);
+    struct report_output out = {.workers = workers, .servers = servers};
+
+    for (unsigned i = 0; workers && servers && i < n; i++)
+        if (i < p->nproc)
+            workers[out.n_workers++] = both_streams(l, i);
+        else
+            servers[out.n_servers++] = take_server(l, i);
+    last_words_write(p->o, v, p->host, &out);
 }
 
 int loop_end(struct loop *l)
 {
-    struct log_stats *output;
-    unsigned n_output;
     char text[VERDICT_MAX];
     struct verdict v;
     struct text t;
@@ -93,9 +118,7 @@ int loop_end(struct loop *l)
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
-    output = take_output(l, &n_output);
-    last_words_write(l->plan->o, &v, l->plan->host, output, n_output);
-    free(output);
+    write_last_words(l, &v);
     loop_logs_end(l, say_verdict, text);
     return verdict_code(&v);
 }

@@ -13,7 +13,7 @@
 static bool make_room(struct loop *l)
 {
     struct asks *all = l->asks;
-    size_t n = l->plan->nproc + 1; /* Never none. */
+    size_t n = l->plan->n_procs + 1; /* Never none. */
 
     if (!all->workers)
         all->workers = calloc(n, sizeof *all->workers);
@@ -30,9 +30,9 @@ static void take_usage(struct loop *l, uint64_t now_ms)
 
     if (all->usage_ms && now_ms - all->usage_ms < ASK_USAGE_MS)
         return;
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->plan->n_procs; i++)
         all->sessions[i] = l->workers[i].pid;
-    usage_read(all->sessions, l->plan->nproc, all->usage);
+    usage_read(all->sessions, l->plan->n_procs, all->usage);
     all->usage_ms = now_ms;
 }
 
@@ -49,6 +49,18 @@ static void take_output(const struct worker *w, uint64_t now_ms,
     (void)tail_text(s->tail, 1, ret->line, sizeof ret->line);
 }
 
+static void take_role(const struct loop *l, uint32_t i,
+                      struct status_worker *ret)
+{
+    struct pod_exit x;
+
+    if (i < l->plan->nproc)
+        return;
+    loop_name_process(l, i, &x);
+    ret->role = x.role == PROC_SERVER ? "server" : "scheduler";
+    ret->index = x.index;
+}
+
 static void take_worker(const struct loop *l, uint32_t i, uint64_t now_ms,
                         struct status_worker *ret)
 {
@@ -57,6 +69,7 @@ static void take_worker(const struct loop *l, uint32_t i, uint64_t now_ms,
     const struct pod *p = &l->pod;
 
     memset(ret, 0, sizeof *ret);
+    take_role(l, i, ret);
     ret->rank = p->n_rounds > 0 ? p->at.rank_base + i : STATUS_UNKNOWN;
     ret->n_starts = w->n_starts;
     ret->pid = w->pid > 0 ? (uint32_t)w->pid : 0;
@@ -92,7 +105,7 @@ static bool take_snapshot(struct loop *l, bool with_workers,
     if (!make_room(l))
         return false;
     take_usage(l, now);
-    for (uint32_t i = 0; i < l->plan->nproc; i++)
+    for (uint32_t i = 0; i < l->plan->n_procs; i++)
         take_worker(l, i, now, &l->asks->workers[i]);
     ret->workers = l->asks->workers;
     return true;
@@ -120,7 +133,7 @@ static char *join(int status, const struct http_request *r, const char *body,
 static char *write_status(const struct http_request *r, const struct status *s,
                           size_t *ret_len)
 {
-    size_t cap = PAGE_FIRST + s->nproc * PAGE_WORKER;
+    size_t cap = PAGE_FIRST + (s->nproc + s->n_servers) * PAGE_WORKER;
     char *all = NULL;
     struct text t = {.cut = true};
 

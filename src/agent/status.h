@@ -29,6 +29,8 @@ enum status_state {
 };
 
 struct status_worker {
+    const char *role; /* NULL: a worker; else mxnet's, with its number. */
+    uint32_t index;
     uint32_t rank; /* STATUS_UNKNOWN before the first round. */
     enum status_state state;
     uint32_t pid;  /* 0: none now. */
@@ -76,7 +78,8 @@ struct status {
     bool was_heard;
     uint64_t heard_ms; /* How long ago. */
 
-    const struct status_worker *workers; /* nproc. */
+    uint32_t n_servers;
+    const struct status_worker *workers; /* nproc, then n_servers. */
 };
 
 /* status_pod.c: all but version, agent_pid and workers. */

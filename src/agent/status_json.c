@@ -89,8 +89,13 @@ static void add_worker(struct text *t, const struct status_worker *w,
     bool ended = w->state == STATUS_EXITED;
 
     text_add(t, "%s{", local_rank ? "," : "");
-    add_known(t, "rank", w->rank != STATUS_UNKNOWN, w->rank);
-    add_number(t, "local_rank", local_rank);
+    if (w->role) {
+        add_string(t, "role", w->role);
+        add_number(t, "index", w->index);
+    } else {
+        add_known(t, "rank", w->rank != STATUS_UNKNOWN, w->rank);
+        add_number(t, "local_rank", local_rank);
+    }
     add_string(t, "state", status_state_word(w->state));
     add_known(t, "pid", w->pid > 0, w->pid);
     add_number(t, "starts", w->n_starts);
@@ -180,5 +185,10 @@ void status_json(struct text *t, const struct status *s)
     text_add(t, "[");
     for (uint32_t i = 0; i < s->nproc; i++)
         add_worker(t, &s->workers[i], i);
+    text_add(t, "]");
+    add_key(t, "servers");
+    text_add(t, "[");
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        add_worker(t, &s->workers[s->nproc + i], i);
     text_add(t, "]}\n");
 }

@@ -158,6 +158,7 @@ void status_of_pod(struct status *s, const struct pod *p, uint64_t now_ms)
     if (p->bar)
         s->min_nodes = p->bar->cfg.min_nodes;
     s->nproc = p->cfg.nproc;
+    s->n_servers = p->cfg.n_servers;
     s->world_size = p->world_size;
     s->phase = phase_word(p->state);
     s->round = p->round;

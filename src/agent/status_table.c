@@ -93,14 +93,17 @@ static void add_state(struct text *t, const struct status_worker *w)
     text_add(t, "%-8s ", buf);
 }
 
-#define TABLE_HEAD                                                             \
-    "rank     pid state        up    cpu   rss procs starts silent last line\n"
+#define TABLE_REST                                                             \
+    "    pid state        up    cpu   rss procs starts silent last line\n"
 
 static void add_row(struct text *t, const struct status_worker *w)
 {
     char line[STATUS_LINE_MAX];
 
-    add_cell(t, 4, w->rank != STATUS_UNKNOWN, w->rank, write_number);
+    if (w->role)
+        text_add(t, "%-9s %3u ", w->role, w->index);
+    else
+        add_cell(t, 4, w->rank != STATUS_UNKNOWN, w->rank, write_number);
     add_cell(t, 7, w->pid > 0, w->pid, write_number);
     add_state(t, w);
     add_cell(t, 6, w->state != STATUS_NEVER, w->up_ms, write_duration);
@@ -177,9 +180,13 @@ void status_table(struct text *t, const struct status *s)
     if (s->stop_signo)
         text_add(t, "told to stop: %s\n",
                  verdict_signal_name(s->stop_signo, name));
-    text_add(t, "\n" TABLE_HEAD);
+    text_add(t, "\nrank " TABLE_REST);
     for (uint32_t i = 0; i < s->nproc; i++)
         add_row(t, &s->workers[i]);
+    if (s->n_servers > 0)
+        text_add(t, "\nserver    num " TABLE_REST);
+    for (uint32_t i = 0; i < s->n_servers; i++)
+        add_row(t, &s->workers[s->nproc + i]);
 }
 
 void status_ready(struct text *t, const struct status *s)

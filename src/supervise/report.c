@@ -110,21 +110,50 @@ static void add_summary(struct jsonw *j, const struct verdict *v)
     jsonw_string_n(j, "summary", buf, strcspn(buf, "\n"));
 }
 
+static void add_stats(struct jsonw *j, const struct log_stats *s)
+{
+    jsonw_int(j, "bytes", (int64_t)s->bytes);
+    jsonw_int(j, "lines", (int64_t)s->lines);
+    jsonw_int(j, "dropped_bytes", (int64_t)s->dropped_bytes);
+    jsonw_int(j, "dropped_lines", (int64_t)s->dropped_lines);
+    jsonw_int(j, "file_dropped_bytes", (int64_t)s->file_dropped);
+}
+
+static void add_server(struct jsonw *j, const struct report_server *s)
+{
+    char name[16];
+
+    jsonw_open(j, NULL, '{');
+    jsonw_string(j, "role", s->role);
+    jsonw_int(j, "index", s->index);
+    jsonw_int(j, "starts", s->n_starts);
+    if (s->ended)
+        jsonw_int(j, "exit_code", s->code);
+    else
+        jsonw_null(j, "exit_code");
+    if (s->ended && s->signo)
+        jsonw_string(j, "signal", verdict_signal_name(s->signo, name));
+    else
+        jsonw_null(j, "signal");
+    add_stats(j, &s->output);
+    jsonw_close(j, '}');
+}
+
 static void add_output(struct jsonw *j, const struct report *r)
 {
-    jsonw_open(j, "output", '[');
-    for (unsigned i = 0; i < r->n_output; i++) {
-        const struct log_stats *s = &r->output[i];
+    const struct report_output *o = r->output;
 
+    jsonw_open(j, "output", '[');
+    for (unsigned i = 0; o && i < o->n_workers; i++) {
         jsonw_open(j, NULL, '{');
         jsonw_int(j, "local_rank", i);
-        jsonw_int(j, "bytes", (int64_t)s->bytes);
-        jsonw_int(j, "lines", (int64_t)s->lines);
-        jsonw_int(j, "dropped_bytes", (int64_t)s->dropped_bytes);
-        jsonw_int(j, "dropped_lines", (int64_t)s->dropped_lines);
-        jsonw_int(j, "file_dropped_bytes", (int64_t)s->file_dropped);
+        add_stats(j, &o->workers[i]);
         jsonw_close(j, '}');
     }
+    jsonw_close(j, ']');
+    jsonw_open(j, "servers", '[');
+    for (unsigned i = 0; o && i < o->n_servers; i++)
+        add_server(j, &o->servers[i]);
     jsonw_close(j, ']');
 }
 

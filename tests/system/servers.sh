@@ -43,6 +43,32 @@ run --contract mxnet --servers 1 --expand --pass-local-rank --role w -- \
 is "macros of a server; the local rank is a worker's" "$(sorted "$T/out")" \
     '[scheduler0] scheduler0;[server0] server0;[w0] w0 --local-rank=0;'
 
+# Asked while it runs, and in the report.
+"$agent" --socket "$T/s" --contract mxnet --servers 2 --grace 5s \
+    --report "$T/report" -- sh -c 'echo "$DMLC_ROLE here"
+    until [ -e "$1" ]; do sleep .05; done; [ "$DMLC_ROLE" = worker ] ||
+        exec sleep 60' sh "$T/end" >"$T/out" 2>"$T/err" </dev/null &
+bg=$!
+asked() { timeout 30 "$agent" status --json --socket "$T/s" | python3 -c '
+import json, sys
+j = json.load(sys.stdin)
+print(len(j["workers"]), *[(s["role"], s["index"], s["state"], s["last_line"])
+                           for s in j["servers"]])'; }
+all_here() { [ "$(asked | grep -o here | wc -l)" = 3 ]; }
+until_true 30 all_here
+is "agent status has the servers" "$(asked)" "1 ('server', 0, 'running', \
+'server here') ('server', 1, 'running', 'server here') ('scheduler', 0, \
+'running', 'scheduler here')"
+"$agent" status --socket "$T/s" >"$T/table"
+has "and so has its table" "$T/table" '^scheduler +0 +[0-9]+ running .*r here'
+touch "$T/end"
+wait $bg
+is "the report has how they ended" "$(python3 -c 'import json, sys
+for s in json.load(open(sys.argv[1]))["servers"]:
+    print(s["role"], s["index"], s["exit_code"], s["signal"], s["lines"],
+          end=";")' "$T/report")" \
+    'server 0 143 SIGTERM 1;server 1 143 SIGTERM 1;scheduler 0 143 SIGTERM 1;'
+
 # Two pods: servers in both, one scheduler.
 for r in 0 1; do
     pod $r 2 --contract mxnet --servers 1 --nproc 2 \

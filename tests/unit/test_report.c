@@ -38,9 +38,15 @@ static json_t *written(const struct verdict *v)
         {.bytes = 70, .lines = 9},
         {.bytes = 10000000000, .lines = 5, .dropped_lines = 3,
          .dropped_bytes = 33, .file_dropped = 8}};
+    static const struct report_server servers[2] = {
+        {.role = "server", .index = 1, .n_starts = 2, .ended = true,
+         .code = 137, .signo = SIGKILL, .output = {.bytes = 4, .lines = 1}},
+        {.role = "scheduler"}};
+    static const struct report_output all = {
+        .workers = output, .n_workers = 2, .servers = servers, .n_servers = 2};
     struct report r = {.verdict = v, .job_id = "j", .host = "h",
                        .agent_version = "1", .end_unix_ms = 1700000000123,
-                       .output = output, .n_output = 2};
+                       .output = &all};
     struct text t;
     json_error_t e;
     json_t *j;
@@ -73,6 +79,28 @@ static void test_output(void **state)
     assert_int_equal(number(one, "dropped_lines"), 3);
     assert_int_equal(number(one, "dropped_bytes"), 33);
     assert_int_equal(number(one, "file_dropped_bytes"), 8);
+    json_decref(j);
+}
+
+static const char *word(const json_t *j, const char *key);
+
+static void test_servers(void **state)
+{
+    struct verdict v = {.exit_code = 0};
+    json_t *j = written(&v), *all = json_object_get(j, "servers");
+    const json_t *one = json_array_get(all, 0), *two = json_array_get(all, 1);
+
+    (void)state;
+    assert_int_equal(json_array_size(all), 2);
+    assert_string_equal(word(one, "role"), "server");
+    assert_int_equal(number(one, "index"), 1);
+    assert_int_equal(number(one, "starts"), 2);
+    assert_int_equal(number(one, "exit_code"), 137);
+    assert_string_equal(word(one, "signal"), "SIGKILL");
+    assert_int_equal(number(one, "bytes"), 4);
+    assert_string_equal(word(two, "role"), "scheduler");
+    assert_true(json_is_null(json_object_get(two, "exit_code")));
+    assert_true(json_is_null(json_object_get(two, "signal")));
     json_decref(j);
 }
 
@@ -193,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_output),
+        cmocka_unit_test(test_servers),
         cmocka_unit_test(test_a_worker),
         cmocka_unit_test(test_other_ends),
         cmocka_unit_test(test_the_longest),

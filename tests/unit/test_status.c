@@ -74,7 +74,7 @@ static void test_schema(void **state)
         "node_rank", "nnodes", "min_nodes", "nproc", "world_size", "phase",
         "ready", "round", "rounds", "restarts_used", "max_restarts",
         "staging_percent", "waiting", "last_failure", "stop_signal",
-        "exit_code", "barrier", "link", "workers"};
+        "exit_code", "barrier", "link", "workers", "servers"};
     static const char *const of_worker[] = {
         "rank", "local_rank", "state", "pid", "starts", "uptime_ms",
         "exit_code", "signal", "cpu_ms", "rss_bytes", "processes", "silent_ms",
@@ -195,6 +195,42 @@ static void test_any_bytes(void **state)
         j = parse();
         json_decref(j);
     }
+}
+
+/* mxnet's, behind the workers: they have numbers of their own. */
+static void test_servers(void **state)
+{
+    json_t *j, *all, *one;
+    int index;
+
+    (void)state;
+    make();
+    s.nproc = 1;
+    s.n_servers = 2;
+    w[1].role = "server";
+    w[1].index = 5;
+    w[2].role = "scheduler";
+    j = parse();
+    assert_int_equal(json_array_size(json_object_get(j, "workers")), 1);
+    all = json_object_get(j, "servers");
+    assert_int_equal(json_array_size(all), 2);
+    one = json_array_get(all, 0);
+    assert_string_equal(string_of(one, "role"), "server");
+    assert_int_equal(json_unpack(one, "{si}", "index", &index), 0);
+    assert_int_equal(index, 5);
+    assert_string_equal(string_of(one, "signal"), "SIGKILL");
+    assert_null(json_object_get(one, "rank"));
+    assert_string_equal(string_of(json_array_get(all, 1), "state"), "waiting");
+    json_decref(j);
+    text_init(&t, buf, sizeof buf);
+    status_table(&t, &s);
+    assert_non_null(strstr(buf, "\n\nserver    num     pid state "));
+    assert_non_null(strstr(buf, "\nserver      5       - SIGKILL "));
+    assert_non_null(strstr(buf, "\nscheduler   0       - waiting "));
+    s.n_servers = 0;
+    text_init(&t, buf, sizeof buf);
+    status_table(&t, &s);
+    assert_null(strstr(buf, "server"));
 }
 
 static void test_escapes_are_exact(void **state)
@@ -323,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_json_values),
         cmocka_unit_test(test_missing_pods),
         cmocka_unit_test(test_any_bytes),
+        cmocka_unit_test(test_servers),
         cmocka_unit_test(test_escapes_are_exact),
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_table),
