@@ -21,7 +21,8 @@ for l in libcudart.so.1 libnccl.so.2 libnvrtc.so.1 libcublas.so.1; do
 done
 export LD_LIBRARY_PATH
 agent() { timeout -k 5 180 "$O/agent" -q --preflight off --log-prefix none "$@"; }
-torchrun() { timeout -k 5 180 "$py" -m torch.distributed.run --standalone "$@"; }
+export OMP_NUM_THREADS=1 # Else torchrun says that it sets it.
+torchrun() { timeout -k 5 180 "$py" -W ignore -m torch.distributed.run --standalone "$@"; }
 killed() # as agent; the newest of the workers is killed after its checkpoint
 {
     local pid
@@ -51,7 +52,7 @@ seconds() # COMMAND...: how long it took, and its status
     uname -r
     "$py" -c 'import torch; print("torch", torch.__version__, "NCCL",
         ".".join(map(str, torch.cuda.nccl.version())))'
-    "$O/agent-probe"
+    "$O/agent-probe" | sed 's/"GPU-[^"]*"/"GPU-..."/'
     part "preflight"
     "$O/agent" preflight --nproc gpu
     echo "exit code $?"
