@@ -76,6 +76,15 @@ has "a file of no package, too" "$T/err" 'libmine.a is of no package'
 spdx=$T/doc/agent.spdx.json
 is "and both are listed" "$(ask unsure | tr ' ' '\n' | sort -u |
     paste -s -d ' ')" "libmine.a libxcrypt"
+# A build folder behind a link: its own objects are nobody's.
+ln -s out "$T/link"
+: >"$T/out/main.o"
+{
+    grep -v "$O/" "$O/agent.map"
+    echo "LOAD $T/link/main.o"
+} >"$T/out/agent.map"
+"$top/scripts/sbom" 1 "$T/doc" "$top/NOTICE" "$T/link/agent" 2>"$T/err"
+is "our own objects are not listed" "$? $(cat "$T/err")" "0 "
 echo nothing >"$T/out/agent.map"
 "$top/scripts/sbom" 1 "$T/none" "$top/NOTICE" "$T/out/agent" 2>"$T/err"
 is "a map that says nothing is an error" "$? $(ls "$T/none")" "1 "
