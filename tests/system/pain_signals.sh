@@ -147,3 +147,37 @@ is "P20: what an exec session leaves" "$?" 0
 hasnt "P20: is reaped" "$T/out" zombies
 has "P20: and counted" "$T/err" '; [1-9][0-9]* orphans? reaped'
 hasnt "P20: PID 1 says nothing of that" "$T/err" 'not PID 1'
+
+# All that are passed on, each to its handler, and none stops the job.
+cat >"$T/catcher" <<'E'
+import os, signal, sys
+names = {int(getattr(signal, "SIG" + n)): n for n in
+         ("USR1", "USR2", "WINCH", "CONT", "ALRM", "RTMIN", "RTMAX")}
+names[signal.SIGRTMIN + 5] = "RTMIN+5"
+seen = []
+signal.pthread_sigmask(signal.SIG_BLOCK, names)
+open(sys.argv[1] + os.environ["RANK"], "w").close()
+while len(seen) < len(names):
+    got = names[signal.sigwait(names)]
+    if got not in seen:
+        seen.append(got)
+print(*sorted(seen), flush=True)
+E
+timeout -k 5 90 "$agent" --nproc 2 --max-restarts 0 -- \
+    python3 "$T/catcher" "$T/caught" >"$T/out" 2>"$T/err" </dev/null &
+bg=$!
+until_true 30 test -e "$T/caught0" -a -e "$T/caught1"
+all=$(pgrep -P $bg -x agent)
+send_all()
+{
+    local n
+    for n in USR1 USR2 WINCH CONT ALRM RTMIN RTMIN+5 RTMAX; do
+        kill -s "$n" "$all" 2>/dev/null
+    done
+    ! kill -0 "$all" 2>/dev/null
+}
+until_true 60 send_all # Plain ones may fall together.
+wait $bg
+is "P4: USR1, USR2, WINCH, CONT, ALRM and real-time signals are passed on" \
+    "$? $(sort "$T/out" | paste -s -d ' ')" "0 [rank0] ALRM CONT RTMAX RTMIN \
+RTMIN+5 USR1 USR2 WINCH [rank1] ALRM CONT RTMAX RTMIN RTMIN+5 USR1 USR2 WINCH"
