@@ -81,10 +81,7 @@ static int print_end(const struct run *r, enum preflight_level worst)
         show_end(&t, worst, r->all, r->n);
     (void)fputs(buf, stdout);
     free(buf);
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return preflight_exit_code(worst);
-    log_error("stdout cannot be written to");
-    return ERR_RESOURCE;
+    return log_end_stdout() ? ERR_RESOURCE : preflight_exit_code(worst);
 }
 
 int command_preflight(const struct options *o, char *const *envp)

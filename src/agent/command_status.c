@@ -267,10 +267,7 @@ static int show(const struct options *o, const struct http_reply *r)
         (void)fputs("\033[J", stdout);
     else if (o->watch && !o->json)
         (void)fputs("\n", stdout);
-    if (fflush(stdout) == 0)
-        return 0;
-    log_error("stdout: %s", strerror(errno));
-    return ERR_RESOURCE;
+    return log_end_stdout();
 }
 
 static int once(const struct options *o, struct err *e)

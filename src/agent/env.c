@@ -156,8 +156,5 @@ int env_command(const struct options *o)
         print_json(o);
     else
         print_table(o);
-    if (fflush(stdout) == 0)
-        return 0;
-    log_error("stdout cannot be written to");
-    return ERR_RESOURCE;
+    return log_end_stdout();
 }

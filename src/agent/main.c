@@ -123,7 +123,7 @@ static int dispatch(const struct options *o)
         return exec_tool("agent-probe", o);
     case CMD_VERSION:
         (void)printf("agent %s\n", AGENT_VERSION);
-        return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
+        return log_end_stdout();
     case CMD_HELP:
         break;
     }
@@ -131,7 +131,7 @@ static int dispatch(const struct options *o)
         log_error("%s", e.text);
         return e.code;
     }
-    return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
+    return log_end_stdout();
 }
 
 int main(int argc, char **argv)

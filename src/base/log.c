@@ -1,8 +1,12 @@
 /* log: see log.h. */
 #include "base/log.h"
 
+#include "base/err.h"
+
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static int log_node_rank = -1;
@@ -68,4 +72,12 @@ void log_line(enum log_level level, const char *fmt, ...)
         log_sink(log_sink_ctx, buf, len);
     else
         (void)!write(STDERR_FILENO, buf, len);
+}
+
+int log_end_stdout(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    log_error("write to stdout: %s", strerror(errno));
+    return ERR_RESOURCE;
 }

@@ -29,6 +29,10 @@ int log_shows(enum log_level level);
 void log_line(enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What cannot be printed is lost to whoever waits for it: 0, or ERR_RESOURCE
+ * where not all that was printed could be written, which is said. */
+int log_end_stdout(void);
+
 #define log_error(...) log_line(LOG_ERROR, __VA_ARGS__)
 #define log_warning(...) log_line(LOG_WARNING, __VA_ARGS__)
 #define log_info(...) log_line(LOG_INFO, __VA_ARGS__)

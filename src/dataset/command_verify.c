@@ -9,7 +9,6 @@
 #include "dataset/telling.h"
 #include "dataset/verify.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,16 +39,10 @@ static int worst(const struct verify_report *r)
 /* One line for each bad file; the status, or 0. */
 static int print_bad(const struct verify_report *r)
 {
-    struct err e;
-
     for (size_t i = 0; i < r->n_bad; i++)
         (void)printf("%s\n", r->bad[i].err.text);
-    /* What cannot be printed is lost to whoever waits for it: a fault. */
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        (void)err_set(&e, ERR_RESOURCE, "write to stdout: %s",
-                      strerror(errno));
-        return failed(&e);
-    }
+    if (log_end_stdout())
+        return ERR_RESOURCE;
     return r->n_bad > 0 ? worst(r) : 0;
 }
 

@@ -6,7 +6,6 @@
 #include "dataset/stage.h"
 #include "dataset/telling.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,17 +15,6 @@ static int failed(const struct err *e)
 {
     log_error("%s", e->text);
     return e->code;
-}
-
-/* What cannot be printed is lost to whoever waits for it: a fault. */
-static int flush_stdout(void)
-{
-    struct err e;
-
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return 0;
-    (void)err_set(&e, ERR_RESOURCE, "write to stdout: %s", strerror(errno));
-    return failed(&e);
 }
 
 static int stage_one(const struct options *o, unsigned i)
@@ -53,7 +41,7 @@ static int stage_one(const struct options *o, unsigned i)
              result.n_files, result.n_bytes,
              result.reused ? "already staged" : "staged");
     (void)printf("%s\n", result.dir);
-    return flush_stdout();
+    return log_end_stdout();
 }
 
 int dataset_command_stage(const struct options *o)

@@ -83,7 +83,7 @@ int main(int argc, char **argv)
     rc = args_read(&a, argc, argv, &e);
     if (rc == 0 && a.view != CLI_RUN) {
         args_write_help(stdout, a.view);
-        return fflush(stdout) == 0 ? 0 : ERR_RESOURCE;
+        return log_end_stdout();
     }
     level = LOG_INFO + (a.verbose > 0) - (a.quiet > 1 ? 2 : 0);
     log_setup(-1, (enum log_level)level);

@@ -121,3 +121,10 @@ cp "$agent" "$T/agent" # Alone in its folder, and no tool in PATH.
 PATH=/usr/bin:/bin timeout 60 "$T/agent" fetch x 2>"$T/err"
 is "a tool that is missing is 127" $? 127
 has "and says what is missing" "$T/err" 'agent-fetch'
+
+for words in --version --help env "env --json" "status --help" "fetch --help"; do
+    # shellcheck disable=SC2086 # Words.
+    "$agent" $words >/dev/full 2>"$T/err"
+    is "agent $words to a full disk is 202" $? 202
+    has "and it is said ($words)" "$T/err" 'No space left|cannot be written'
+done
