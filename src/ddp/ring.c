@@ -2,17 +2,12 @@
 #include "ddp/blame.h"
 #include "ddp/call.h"
 #include "ddp/clock.h"
+#include "ddp/tick.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TICK_MIN_MS 20
-#define TICK_MAX_MS 1000
-#define TICKS_OF_TIMEOUT 16
-#define SILENT_TICKS 3
-#define LOST_MS 500 /* For a FAULT that explains the end of the elements. */
 
 static bool needs(struct ddp_call *x, const struct ddp_side *s)
 {
@@ -35,7 +30,7 @@ static int find_silent(struct ddp_call *x, uint64_t now)
 
     for (unsigned i = 0; i < 2; i++)
         if (needs(x, sides[i]) &&
-            now - sides[i]->heard > SILENT_TICKS * x->tick_ms)
+            now - sides[i]->heard > DDP_SILENT_TICKS * x->tick_ms)
             return sides[i]->conn->rank;
     for (unsigned i = 0; i < 2; i++)
         if (needs(x, sides[i]) && sides[i]->waits_for >= 0 &&
@@ -131,7 +126,7 @@ static int lose(struct ddp_call *x, struct ddp_side *s, uint64_t now)
     if (x->lost)
         return 0;
     x->lost = s;
-    x->lost_until = now + LOST_MS;
+    x->lost_until = now + DDP_LOST_MS;
     return hear(x, s, now);
 }
 
@@ -174,7 +169,7 @@ static uint64_t wait_events(struct ddp_call *x, struct pollfd p[5])
     p[4] = (struct pollfd){.fd = x->c->wake_fd, .events = POLLIN};
     if (x->lost && x->lost_until < until)
         until = x->lost_until;
-    if (poll(p, 5, ddp_until(now, until, TICK_MAX_MS)) <= 0)
+    if (poll(p, 5, ddp_until(now, until, DDP_TICK_MAX_MS)) <= 0)
         for (unsigned i = 0; i < 5; i++)
             p[i].revents = 0;
     return ddp_now();
@@ -240,8 +235,6 @@ static int begin(struct ddp_call *x)
 static void init(struct ddp_call *x, struct ddp_comm *c,
                  const struct ddp_request *q, struct ddp_error *err)
 {
-    uint64_t tick_ms = c->timeout_ms / TICKS_OF_TIMEOUT;
-
     memset(x, 0, sizeof *x);
     x->c = c;
     x->q = q;
@@ -249,8 +242,7 @@ static void init(struct ddp_call *x, struct ddp_comm *c,
     ddp_call_frame(c, q, &x->mine);
     x->began = ddp_now();
     x->deadline = x->began + c->timeout_ms;
-    x->tick_ms = tick_ms < TICK_MIN_MS ? TICK_MIN_MS
-                 : tick_ms > TICK_MAX_MS ? TICK_MAX_MS : tick_ms;
+    x->tick_ms = ddp_tick_ms(c->timeout_ms);
     x->next_tick = x->began + x->tick_ms;
     x->told = -1;
     x->prev = (struct ddp_side){.conn = &c->links.prev, .heard = x->began,

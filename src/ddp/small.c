@@ -4,16 +4,12 @@
 #include "ddp/clock.h"
 #include "ddp/double.h"
 #include "ddp/reduce.h"
+#include "ddp/tick.h"
 
 #include <poll.h>
 #include <string.h>
 
-#define TICK_MIN_MS 20
-#define TICK_MAX_MS 1000
-#define TICKS_OF_TIMEOUT 16
-#define SILENT_TICKS 3
 #define SMALL (16 * 1024) /* Measured: docs/benchmarks.md. */
-#define LOST_MS 500 /* For a FAULT that explains a reset connection. */
 
 enum { FD_WAKE, FD_PREV, FD_NEXT, FD_PAIRS };
 
@@ -132,7 +128,7 @@ static int hear(struct small *x, struct ddp_pair *p, uint64_t now)
     if (p->said_bye || p->error == 0)
         return fail_lost(x, p);
     x->lost = p;
-    x->lost_until = now + LOST_MS;
+    x->lost_until = now + DDP_LOST_MS;
     return 0;
 }
 
@@ -143,7 +139,7 @@ static int find_silent(const struct small *x, uint64_t now)
 
     if (!p)
         return -1;
-    if (now - p->heard > SILENT_TICKS * x->tick_ms)
+    if (now - p->heard > DDP_SILENT_TICKS * x->tick_ms)
         return p->rank;
     return p->waits_for == x->c->rank ? -1 : p->waits_for;
 }
@@ -220,7 +216,8 @@ static int turn(struct small *x)
         p[FD_PAIRS + i] = (struct pollfd){
             .fd = wants ? l->pairs[i].fd : -1, .events = wants};
     }
-    if (poll(p, FD_PAIRS + l->n_pairs, ddp_until(now, until, TICK_MAX_MS)) <= 0)
+    if (poll(p, FD_PAIRS + l->n_pairs,
+             ddp_until(now, until, DDP_TICK_MAX_MS)) <= 0)
         memset(p, 0, sizeof p);
     now = ddp_now();
     if (p[FD_WAKE].revents)
@@ -322,8 +319,6 @@ static int begin(struct small *x)
 static void init(struct small *x, struct ddp_comm *c,
                  const struct ddp_request *q, struct ddp_error *err)
 {
-    uint64_t tick_ms = c->timeout_ms / TICKS_OF_TIMEOUT;
-
     memset(x, 0, sizeof *x);
     x->c = c;
     x->q = q;
@@ -332,8 +327,7 @@ static void init(struct small *x, struct ddp_comm *c,
     ddp_call_frame(c, q, &x->mine);
     x->began = ddp_now();
     x->deadline = x->began + c->timeout_ms;
-    x->tick_ms = tick_ms < TICK_MIN_MS ? TICK_MIN_MS
-                 : tick_ms > TICK_MAX_MS ? TICK_MAX_MS : tick_ms;
+    x->tick_ms = ddp_tick_ms(c->timeout_ms);
     x->next_tick = x->began + x->tick_ms;
     for (unsigned i = 0; i < c->links.n_pairs; i++) {
         struct ddp_pair *p = &c->links.pairs[i];
