@@ -4,6 +4,7 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/pipe_child.h"
 #include "base/show.h"
 #include "base/text.h"
 
@@ -13,7 +14,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -103,30 +103,17 @@ stager_main(const struct stage_request *req, unsigned n, int fd)
 pid_t stager_start(const struct stage_request *req, unsigned n, int *ret_fd,
                    struct err *e)
 {
-    pid_t parent = getpid(), pid;
+    pid_t pid = pipe_child_start(ret_fd);
     sigset_t none;
-    int fds[2];
 
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return err_set(e, ERR_RESOURCE, "pipe: %s", strerror(errno));
-    pid = fork();
     if (pid == 0) {
-        (void)close(fds[0]);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(ERR_AGENT);
         sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
-        stager_main(req, n, fds[1]);
+        stager_main(req, n, *ret_fd);
     }
-    (void)close(fds[1]);
-    if (pid < 0) {
-        (void)close(fds[0]);
-        return err_set(e, ERR_RESOURCE, "fork of the stager: %s",
-                       strerror(errno));
-    }
-    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    *ret_fd = fds[0];
+    if (pid < 0)
+        return err_set(e, ERR_RESOURCE, "no process for the stager: %s",
+                       strerror(-pid));
     return pid;
 }
 

@@ -2,13 +2,11 @@
 #include "preflight/child.h"
 
 #include "base/log.h"
+#include "base/pipe_child.h"
 #include "preflight/check.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 static void send_finding(void *ctx, const struct preflight_finding *f)
@@ -45,28 +43,13 @@ child_main(const struct preflight_job *job, int fd)
 pid_t preflight_child_start(const struct preflight_job *job, int *ret_fd,
                             struct err *e)
 {
-    pid_t parent = getpid(), pid;
-    int fds[2];
+    pid_t pid = pipe_child_start(ret_fd);
 
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return err_set(e, ERR_RESOURCE, "preflight: pipe: %s",
-                       strerror(errno));
-    pid = fork();
-    if (pid == 0) {
-        (void)close(fds[0]);
-        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent)
-            _exit(ERR_AGENT);
-        child_main(job, fds[1]);
-    }
-    (void)close(fds[1]);
-    if (pid < 0) {
-        (void)close(fds[0]);
-        return err_set(e, ERR_RESOURCE, "preflight: fork: %s",
-                       strerror(errno));
-    }
-    (void)fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    *ret_fd = fds[0];
+    if (pid == 0)
+        child_main(job, *ret_fd);
+    if (pid < 0)
+        return err_set(e, ERR_RESOURCE, "no process for preflight: %s",
+                       strerror(-pid));
     return pid;
 }
 

@@ -4,14 +4,13 @@
 #include "preflight/check.h"
 
 #include "base/mem.h"
+#include "base/pipe_child.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,15 +72,11 @@ static void send_finding(void *ctx, const struct preflight_finding *f)
 }
 
 static void __attribute__((noreturn))
-run_child(const struct preflight_job *job, enum preflight_check check, int fd,
-          pid_t parent)
+run_child(const struct preflight_job *job, enum preflight_check check, int fd)
 {
     struct preflight_sink s = {.job = job, .check = check, .ctx = &fd,
                                .add = send_finding};
 
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
-        _exit(1);
     functions[check].check(&s);
     _exit(0);
 }
@@ -180,26 +175,6 @@ static void say_died(struct one *o, bool in_time, int status, uint32_t limit)
     take(o, &f);
 }
 
-static int start(const struct preflight_job *job, enum preflight_check check,
-                 pid_t *ret_pid)
-{
-    pid_t parent = getpid();
-    int fds[2];
-
-    if (pipe2(fds, O_CLOEXEC) != 0)
-        return -1;
-    *ret_pid = fork();
-    if (*ret_pid == 0) {
-        (void)close(fds[0]);
-        run_child(job, check, fds[1], parent);
-    }
-    (void)close(fds[1]);
-    if (*ret_pid > 0)
-        return fds[0];
-    (void)close(fds[0]);
-    return -1;
-}
-
 static enum preflight_level run_one(const struct preflight_job *job,
                                     const struct preflight_out *out,
                                     enum preflight_check check)
@@ -208,15 +183,17 @@ static enum preflight_level run_one(const struct preflight_job *job,
     uint32_t limit = job->limit_ms ? job->limit_ms
                                    : preflight_row(check)->limit_ms;
     uint64_t start_ms = now_ms();
-    pid_t pid = -1;
     bool in_time;
     int status;
-    autoclose int fd = start(job, check, &pid);
+    autoclose int fd = -1;
+    pid_t pid = pipe_child_start(&fd);
 
-    if (fd < 0) {
+    if (pid == 0)
+        run_child(job, check, fd);
+    if (pid < 0) {
         struct preflight_finding f = finding_new(PREFLIGHT_RETRY);
 
-        FINDING_SET(f.what, "no process for the check: %s", strerror(errno));
+        FINDING_SET(f.what, "no process for the check: %s", strerror(-pid));
         FINDING_SET(f.why, "workers would not start, either");
         FINDING_SET(f.fix, "raise the limit of processes (ulimit -u, "
                     "pids.max)");
