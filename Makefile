@@ -308,6 +308,14 @@ check-containers:
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1200 tests/run -o $(O)/results \
 	    containers tests/containers/*.sh
 	$(Q)tests/run --summary $(O)/results containers
+# Soft RDMA in a guest of qemu, with Debian's kernel (70 MB, once).
+check-rdma:
+	$(Q)scripts/deps rdma
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)tests/rdma/kernel $(O)/rdma
+	$(Q)O=$(abspath $(O)) TEST_LIMIT=300 tests/run -o $(O)/results rdma \
+	    tests/rdma/rdma.sh
+	$(Q)tests/run --summary $(O)/results rdma
 check-torch: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
@@ -430,7 +438,7 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
-    check-tree check-torch check-nccl check-containers check-smoke \
+    check-tree check-torch check-nccl check-rdma check-containers check-smoke \
     check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
     bench-barrier bench-ddp bench-gpu build-sim \
