@@ -3,6 +3,7 @@
  * of it in pod_hang.c. */
 #include "agent/loop_parts.h"
 
+#include "base/log.h"
 #include "supervise/hang.h"
 #include "supervise/usage.h"
 
@@ -43,6 +44,10 @@ int loop_hang_new(struct loop *l, struct err *e)
         return err_set(e, ERR_AGENT, "no memory to watch %zu workers", n);
     hang_init(&w->hang, p->o->hang_timeout_ms, workers, p->nproc);
     l->hang = w;
+    if (access("/proc/self/stat", R_OK) != 0)
+        log_warning("--hang-timeout: without /proc nobody knows who computes, "
+                    "so only those hang that send no more heartbeats; going "
+                    "on");
     return 0;
 }
 

@@ -132,3 +132,29 @@ run --hang-timeout 9s -- sh -c '[ -p /proc/self/fd/$AGENT_HEARTBEAT_FD ] &&
 is "one with it" "$rc $(cat "$T/out")" '0 [rank0] 5'
 AGENT_HEARTBEAT_FD=7 run -- sh -c 'echo "${AGENT_HEARTBEAT_FD-unset}"'
 is "that of an outer agent is not handed on" "$(cat "$T/out")" '[rank0] unset'
+
+# Without /proc nobody is called idle; heartbeats count as ever.
+ns="unshare -m"
+$ns true 2>/dev/null || ns="unshare -Urm"
+cat >"$T/bare" <<'E'
+mount -t tmpfs none /proc || exit 99
+exec "$@"
+E
+no_proc()
+{
+    # shellcheck disable=SC2086 # a command and its option
+    timeout -k 5 90 $ns --propagation private bash "$T/bare" "$agent" \
+        --hang-timeout 1s --max-restarts 0 --hang-signal KILL "$@" \
+        >"$T/out" 2>"$T/err" </dev/null
+    rc=$?
+}
+no_proc -- sleep 2.5
+if [ $rc = 99 ] || ! $ns true 2>/dev/null; then
+    skip "no /proc" "nothing can be mounted over it here"
+    exit 0
+fi
+is "without /proc nobody is idle" "$rc" 0
+has "and it is said" "$T/err" 'warning: --hang-timeout: without /proc'
+# shellcheck disable=SC2016 # the worker expands it
+no_proc -- sh -c 'echo >&$AGENT_HEARTBEAT_FD; exec sleep 60'
+is "but a heartbeat that stops is a hang" "$rc" 203
