@@ -206,8 +206,9 @@ int loop_uv_open(struct loop *l)
     l->uv_is_open = true;
     (void)uv_timer_init(&l->uv, &l->timer);
     (void)uv_timer_init(&l->uv, &l->guard_timer);
+    (void)uv_timer_init(&l->uv, &l->settle_timer);
     (void)uv_timer_init(&l->uv, &l->bar_timer);
-    l->guard_timer.data = l;
+    l->guard_timer.data = l->settle_timer.data = l;
     l->timer.data = l;
     watch(l, &l->signals, l->signal_fd, on_signal);
     watch(l, &l->room, l->room_fd, on_room);

@@ -207,9 +207,7 @@ static bool reap_one(struct loop *l, pid_t which)
         loop_preflight_died(l, pid, status))
         return true;
     if (pid == l->guard_pid) {
-        l->guard_pid = -1; /* Someone killed it: go on without. */
-        mem_close_at(&l->guard_fd);
-        l->guard_fd = -1;
+        loop_guard_died(l);
         return true;
     }
     l->n_reaped++;

@@ -4,6 +4,7 @@
 
 #include "agent/status_socket.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "supervise/guard.h"
 
 #include <stdint.h>
@@ -11,7 +12,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GUARD_AFTER_MS 5
+#define GUARD_AFTER_MS 1
+#define SETTLED_AFTER_MS 5
+#define GUARDS_LOST_MAX 8
 
 /* In the guard. */
 static void forget_files(void *ctx, pid_t agent)
@@ -38,6 +41,24 @@ static void tell_guard(struct loop *l)
             guard_add(l->guard_fd, l->workers[i].pid);
 }
 
+void loop_guard_died(struct loop *l)
+{
+    log_warning("the guard (pid %d) was killed from outside; it is started "
+                "again", (int)l->guard_pid);
+    mem_close_at(&l->guard_fd);
+    l->guard_fd = -1;
+    l->guard_pid = 0;
+    if (++l->n_guards_lost >= GUARDS_LOST_MAX) {
+        l->guard_pid = -1;
+        log_warning("the guard was killed %d times: going on without; kill -9 "
+                    "of agent would leave what its workers started",
+                    GUARDS_LOST_MAX);
+        return;
+    }
+    loop_guard_open(l);
+    tell_guard(l);
+}
+
 /* Remove what dead agents left; whether agents of other jobs are alive. */
 static bool look_for_others(const struct loop *l)
 {
@@ -60,16 +81,13 @@ static void let_go_of_code(void)
         (void)madvise((void *)from, to - from, MADV_DONTNEED);
 }
 
-/* Forking the guard takes longer than all the rest of a start, so a job that
- * is over at once does without; until then PDEATHSIG alone must do. */
-static void on_guard_time(uv_timer_t *t)
+/* What a job that is over at once does without. */
+static void on_settled(uv_timer_t *t)
 {
     struct loop *l = t->data;
     bool first = l->folder.lock_fd < 0;
 
-    loop_guard_open(l);
     loop_asks_open(l);
-    tell_guard(l);
     scratch_lock(&l->folder);
     if (first)
         (void)look_for_others(l);
@@ -78,12 +96,25 @@ static void on_guard_time(uv_timer_t *t)
         let_go_of_code();
 }
 
-void loop_guard_them(struct loop *l)
+/* A fork takes as long as all the rest of a start: where a lone worker is over
+ * at once it is not waited for. Nothing that it starts is there so soon. */
+static void on_guard_time(uv_timer_t *t)
 {
-    if (loop_uv_open(l) == 0)
+    struct loop *l = t->data;
+
+    loop_guard_open(l);
+    tell_guard(l);
+}
+
+void loop_settle(struct loop *l)
+{
+    if (loop_uv_open(l) != 0)
+        return;
+    uv_update_time(&l->uv);
+    if (l->guard_pid == 0 && !l->is_init)
         (void)uv_timer_start(&l->guard_timer, on_guard_time, GUARD_AFTER_MS,
                              0);
-    tell_guard(l);
+    (void)uv_timer_start(&l->settle_timer, on_settled, SETTLED_AFTER_MS, 0);
 }
 
 /* --- shared memory --- */

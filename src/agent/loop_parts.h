@@ -79,7 +79,7 @@ struct loop {
     const struct plan *plan;
     uv_loop_t uv; /* After loop_uv_open(). */
     bool uv_is_open;
-    uv_timer_t timer, guard_timer;
+    uv_timer_t timer, guard_timer, settle_timer;
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
     uint64_t ignored; /* Signals that workers would ignore, too. */
@@ -135,6 +135,7 @@ struct loop {
     bool is_init; /* PID 1. */
     pid_t guard_pid;
     int guard_fd;
+    unsigned n_guards_lost;
     struct asks *asks; /* loop_ask.h */
     struct hang_watch *hang; /* loop_hang.c; NULL: no --hang-timeout. */
     uint64_t n_reads;
@@ -206,8 +207,10 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i);
 /* loop_guard.c */
 /* Start the guard, unless it runs or is not needed. */
 void loop_guard_open(struct loop *l);
-/* Workers were started. */
-void loop_guard_them(struct loop *l);
+/* It is dead, and agent did not end it. */
+void loop_guard_died(struct loop *l);
+/* Workers were started: what can wait is done some ms later. */
+void loop_settle(struct loop *l);
 /* A worker is about to be started. */
 void loop_shm_begin(struct loop *l);
 void loop_tidy_actions(struct pod_out *out);

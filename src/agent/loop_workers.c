@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "supervise/brand.h"
 #include "supervise/facts.h"
+#include "supervise/guard.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -106,6 +107,9 @@ static void start_worker(struct loop *l, const struct pod_round *round,
         l->n_unborn++;
         return;
     }
+    if (l->plan->n_procs > 1) /* While the worker is loaded. */
+        loop_guard_open(l);
+    guard_add(l->guard_fd, c.pid);
     w->pid = w->last_pid = c.pid;
     w->exec_fd = c.exec_fd;
     if (spec.cpus_size > 0)
@@ -154,7 +158,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
     oom_kills = facts_oom_kills(); /* While they load. */
     for (uint32_t i = 0; i < l->plan->n_procs; i++)
         l->workers[i].oom_kills = oom_kills;
-    loop_guard_them(l);
+    loop_settle(l);
     loop_hang_begin(l);
 }
 
@@ -167,7 +171,7 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
     l->workers[i].oom_kills = facts_oom_kills();
     loop_shm_begin(l);
     start_worker(l, round, i);
-    loop_guard_them(l);
+    loop_settle(l);
 }
 
 static void report_death(struct loop *l, uint32_t i, int code, int signo,

@@ -53,6 +53,28 @@ kill -9 $bg
 ok "kill -9 of agent: also what cleared its environment and left its session" \
     until_true 5 none_lives "$m"
 
+# In the midst of the start of many workers, too: the first of them is there.
+m=$(mark early)
+"$agent" --nproc 200 -- sh -c "setsid sh -c 'echo >$T/early
+    while :; do sleep 9; done' $m & sleep 60" >"$T/out" 2>&1 </dev/null &
+bg=$!
+until [ -e "$T/early" ] || [ $SECONDS -gt 100 ]; do :; done
+kill -9 $bg
+ok "kill -9 of agent while it starts workers leaves nothing" \
+    until_true 10 none_lives "$m"
+
+# A guard that is killed has a successor.
+m=$(mark guard)
+start "$agent" -- sh -c "
+    setsid sh -c 'while :; do sleep 1; done' $m & echo ready; sleep 60"
+ok "a guard" until_true 5 pgrep -P $bg agent-guard
+guard=$(pgrep -P $bg agent-guard)
+kill -9 "$guard"
+ok "who killed it is told" until_true 5 grep -q 'guard.* was killed' "$T/err"
+ok "another one watches" until_true 5 pgrep -P $bg agent-guard
+kill -9 $bg
+ok "and kills what is left" until_true 5 none_lives "$m"
+
 # TERM: 143, workers get TERM and their grace.
 start "$agent" --grace 20s -- sh -c 'trap "echo saved; exit 0" TERM
     echo ready; while :; do sleep .05; done'
