@@ -173,7 +173,7 @@ init=$(pgrep -P $bg)
 nsenter -t "$init" -p -m env -i PATH="$PATH" sh -c \
     "setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &
      env -i setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &
-     sleep .1"
+     until [ \$(pgrep -fc '^sh -c while.*$m') = 2 ]; do sleep .05; done"
 touch "$T/go"
 wait $bg
 has "an exec session's processes survive a restart" "$T/out" 'session lives'
