@@ -94,6 +94,15 @@ static char fold(char c)
     return (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ? c : '_';
 }
 
+bool contract_same_variable(const char *a, const char *b)
+{
+    while (*a && fold(*a) == fold(*b)) {
+        a++;
+        b++;
+    }
+    return *a == '\0' && *b == '\0';
+}
+
 static void add_datasets(struct env *v, const struct contract_in *in)
 {
     char name[NAME_MAX + 1]; /* It is one path component. */
@@ -104,7 +113,8 @@ static void add_datasets(struct env *v, const struct contract_in *in)
         (void)text_copy(name, sizeof name, in->datasets[i].name);
         for (char *s = name; *s; s++)
             *s = fold(*s);
-        /* "a-b" and "a_b" become one name; the first data set keeps it. */
+        /* "a-b" and "a_b" become one name; the first data set keeps it, which
+         * the log says. */
         env_add(v, "AGENT_DATASET_DIR_%s=%s", name, in->datasets[i].dir);
     }
 }

@@ -94,6 +94,9 @@ int contract_env(const struct contract_in *in, char *buf, size_t cap,
 void contract_room(const struct contract_in *in, size_t *ret_bytes,
                    size_t *ret_entries);
 
+/* Whether data sets of these names get one AGENT_DATASET_DIR_<NAME>. */
+bool contract_same_variable(const char *a, const char *b);
+
 /* Replace the macros of the interface ({rank}, {local_rank}, {role}, ...) in
  * `src`; other braces are left alone. False where `cap` is too small. Used
  * for --log-prefix and --expand. */

@@ -12,7 +12,7 @@
 
 #define SAY_AGAIN_MS 10000 /* Then less and less often. */
 #define SAY_AGAIN_MAX_MS 3600000
-#define FLUSH_MIN_MS 1000 /* For agent's last words, whatever came before. */
+#define FLUSH_MIN_MS 500 /* For agent's last words, whatever came before. */
 #define FLUSH_LAST_MS 100 /* Even when told to hurry. */
 
 /* --- what is missing --- */
@@ -113,13 +113,20 @@ void loop_say_missing(struct loop *l)
 /* --- the end --- */
 
 /* The output shares the deadline of the stop. */
-static uint64_t time_left(const struct loop *l, uint64_t deadline)
+static uint64_t time_left(const struct loop *l, uint64_t deadline,
+                          uint64_t least)
 {
     uint64_t now = loop_now(), max = now + l->plan->o->grace_ms;
 
     if (deadline > max)
         deadline = max;
-    return deadline > now + FLUSH_MIN_MS ? deadline - now : FLUSH_MIN_MS;
+    return deadline > now + least ? deadline - now : least;
+}
+
+/* What the workers wrote leaves of it what the last words need. */
+static uint64_t workers_time(const struct loop *l, uint64_t deadline)
+{
+    return time_left(l, deadline - FLUSH_MIN_MS, FLUSH_LAST_MS);
 }
 
 void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
@@ -133,15 +140,15 @@ void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
     stops_fill(&stops);
     fd = signalfd(-1, &stops, SFD_CLOEXEC);
     l->is_ending = true;
-    if (l->files && !log_files_sync(l->files, time_left(l, deadline), fd))
+    if (l->files && !log_files_sync(l->files, workers_time(l, deadline), fd))
         log_warning("--log-dir %s: not all is on the disk yet; going on "
                     "without waiting", l->plan->o->log_dir);
     if (l->stdout_q != l->stderr_q &&
-        !out_flush(l->stdout_q, time_left(l, deadline), fd))
+        !out_flush(l->stdout_q, workers_time(l, deadline), fd))
         log_warning("stdout: nobody reads it; its last %zu bytes are lost",
                     out_pending(l->stdout_q));
     loop_say_missing(l);
     say(l, text);
-    if (!out_flush(l->stderr_q, time_left(l, deadline), fd))
+    if (!out_flush(l->stderr_q, time_left(l, deadline, FLUSH_MIN_MS), fd))
         (void)out_flush(l->stderr_q, FLUSH_LAST_MS, -1);
 }

@@ -73,11 +73,28 @@ static void say_set(const struct stage_result *set)
     log_info("%s", buf);
 }
 
+/* Workers would not find the second one by its name. */
+static void warn_of_one_name(const struct loop *l)
+{
+    for (unsigned i = 1; i < l->plan->o->n_datasets; i++)
+        for (unsigned k = 0; k < i; k++)
+            if (contract_same_variable(l->sets[i].name, l->sets[k].name)) {
+                log_warning("data sets '%s' and '%s' have one variable, "
+                            "AGENT_DATASET_DIR_<NAME>, and it holds the "
+                            "first: %s; workers do not see %s; give them "
+                            "other names (agent manifest --name), going on",
+                            l->sets[k].name, l->sets[i].name, l->sets[k].dir,
+                            l->sets[i].dir);
+                break;
+            }
+}
+
 static void stage_over(struct loop *l)
 {
     uint8_t digest[WIRE_DIGEST];
 
     l->stage_over = true;
+    warn_of_one_name(l);
     stager_digest(l->sets, l->plan->o->n_datasets, digest);
     pod_stage_done(&l->pod, loop_now(), digest);
 }

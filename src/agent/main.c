@@ -136,6 +136,7 @@ static int dispatch(const struct options *o)
 
 int main(int argc, char **argv)
 {
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
     static struct options o;
     struct err e;
     sigset_t all;
@@ -158,6 +159,7 @@ int main(int argc, char **argv)
         use_plain_names();
     /* The tools end by Ctrl-C as any tool does. */
     if (o.command != CMD_RUN) {
+        (void)sigaction(SIGXFSZ, &ignore, NULL); /* The write tells of it. */
         sigemptyset(&all);
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
     }

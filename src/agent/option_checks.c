@@ -22,7 +22,7 @@ static int checks_read(const struct opt_value *v, struct options *o,
     text_init(&t, list, sizeof list);
     for (int i = 0; i < PREFLIGHT_CHECKS; i++)
         text_add(&t, "%s, ", preflight_row((enum preflight_check)i)->word);
-    return opt_fault(v, e, "'%s' is no check; there are %sand off",
+    return opt_fault(v, e, "'%s' is no check; there are %sor off alone",
                      opt_shown(shown, bad, len), list);
 }
 

@@ -215,6 +215,10 @@ static int check(struct reader *r)
             *option_from(r, opt_find("stage", 5)) == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--stage %.200s without --dataset: "
                            "there is nothing to stage", o->stage);
+        if (o->n_datasets == 0 &&
+            *option_from(r, opt_find("reverify", 8)) == BY_WORD)
+            return err_set(r->e, ERR_USAGE, "--reverify without --dataset: "
+                           "there is nothing to verify");
         if (!o->offline &&
             *option_from(r, opt_find("offline-allow", 13)) == BY_WORD)
             return err_set(r->e, ERR_USAGE, "--offline-allow without "

@@ -23,12 +23,16 @@
 static int open_lock(int folder, const char *name)
 {
     int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
-    int fd = openat(folder, name, O_RDWR | flags);
+    int fd = openat(folder, name, O_RDWR | flags), why;
 
     if (fd < 0 && errno == ENOENT)
         fd = openat(folder, name, O_RDWR | O_CREAT | flags, 0644);
-    if (fd < 0 && (errno == EACCES || errno == EROFS))
+    why = errno;
+    if (fd < 0 && (why == EACCES || why == EROFS)) {
         fd = openat(folder, name, O_RDONLY | flags);
+        if (fd < 0 && errno == ENOENT)
+            errno = why; /* It cannot be made: that is the reason. */
+    }
     return fd;
 }
 

@@ -33,6 +33,12 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
     (void)text_copy(b->end.text, sizeof b->end.text, why);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &b->end);
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (b->peers[i].down_ms && b->peers[i].state != PEER_LEFT)
+            bar_say(b, LOG_INFO, "the job is over; node rank %u (%s, %s) is "
+                    "cut off and has at most %d s to come back and hear of "
+                    "it", i, b->peers[i].hello.host, b->peers[i].addr,
+                    BARRIER_END_MS / 1000);
     bar_wake(b, now_ms);
 }
 

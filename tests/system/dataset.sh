@@ -250,6 +250,24 @@ wait $pid
 is "... and goes on when the other one ends" "$?" 0
 has "... by itself" "$T/err" 'bytes, staged'
 
+# --- two of one name -----------------------------------------------------
+fresh
+mkdir "$T/second"
+echo two >"$T/second/a"
+"$agent" manifest "$T/second" --name SET -o "$T/second.json"
+run "$agent" --dataset "$m" --source "$src" --dataset "$T/second.json" \
+    --source "$T/second" --stage "$stage" -- true
+is "two data sets with one variable are no fault" "$rc" 0
+has "... but it is said which one workers do not see" "$T/err" \
+    "warning: data sets 'set' and 'SET' have one variable, .*set@.*SET@"
+
+# --- a limit of a file's size -------------------------------------------
+fresh
+(ulimit -f 1; run "$agent" stage --dataset "$m" --source "$src" \
+    --stage "$stage"; exit "$rc")
+is "a limit of file sizes is an error: 202" "$?" 202
+has "... in words" "$T/err" "write '.*sub/b': File too large"
+
 # --- full and read-only file systems -------------------------------------
 # alone SCRIPT: run it with its own mounts.
 if unshare -m true 2>/dev/null; then
@@ -313,13 +331,16 @@ if alone true; then
             >"$T/out" 2>"$T/err"'
     is "a finished stage that is read-only will do" "$?" 0
     rm -rf "$stage"/set@*
-    # shellcheck disable=SC2016
-    alone 'mount --bind "$stage" "$stage" &&
-            mount -o remount,ro,bind "$stage" || exit
-        "$agent" stage --dataset "$m" --source "$src" --stage "$stage" \
-            >"$T/out" 2>"$T/err"'
-    is "an empty one is a wrong --stage: 64" "$?" 64
-    has "... and told" "$T/err" 'Read-only file system: give a --stage'
+    for what in "an empty one" "a new one"; do
+        # shellcheck disable=SC2016
+        alone 'mount --bind "$stage" "$stage" &&
+                mount -o remount,ro,bind "$stage" || exit
+            "$agent" stage --dataset "$m" --source "$src" --stage "$stage" \
+                >"$T/out" 2>"$T/err"'
+        is "$what is a wrong --stage: 64" "$?" 64
+        has "... and told" "$T/err" 'Read-only file system: give a --stage'
+        rm -f "$stage"/.set@* # The lock.
+    done
 else
     skip "full and read-only file systems" "no mount namespace"
 fi

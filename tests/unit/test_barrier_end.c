@@ -85,6 +85,9 @@ static void test_cut_off_at_the_end(void **state)
     done(1000, 2);
     done(1000, BARRIER_LOCAL);
     told("0:END 2:END ");
+    assert_non_null(strstr(logged, "the job is over; node rank 1 (w1, "
+                                   "10.0.0.1:1) is cut off and has at most 10 "
+                                   "s"));
     bye(1010, BARRIER_LOCAL);
     bye(1010, 2);
     barrier_closed(&b, 1020, 2);

@@ -341,6 +341,7 @@ static const struct {
     {"agent c", "AGENT_SOURCES=x", "did you mean AGENT_SOURCE?"},
     {"agent --source a c", NULL, "1 --source but 0 --dataset"},
     {"agent --stage s c", NULL, "without --dataset"},
+    {"agent --reverify c", NULL, "--reverify without --dataset"},
     {"agent status x", NULL, "too many words: use: agent status [--json]"},
     {"agent --json c", NULL, "--json: not an option of 'agent run'"},
     {"agent status --socket /xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
@@ -418,7 +419,7 @@ static void test_print(void **state)
         {"--restart-backoff=0:1h", "restart-backoff", "0s:1h"},
         {"--node-rank=auto", "node-rank", "auto"},
         {"--offline --offline-allow=a,b:1,::1", "offline-allow", "a,b:1,::1"},
-        {"--reverify", "reverify", "1"},    {"-vv", "verbose", "2"},
+        {"--dataset=d --reverify", "reverify", "1"}, {"-vv", "verbose", "2"},
         {"--http=8080", "http", ":8080"},   {"--http=:80", "http", ":80"},
         {"--http=localhost:80", "http", ":80"},
         {"--http=*:80", "http", "*:80"},
