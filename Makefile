@@ -316,6 +316,12 @@ check-rdma:
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=300 tests/run -o $(O)/results rdma \
 	    tests/rdma/rdma.sh
 	$(Q)tests/run --summary $(O)/results rdma
+# Cross-built and run by qemu-user in a root of its own: as root.
+check-arm64:
+	$(Q)scripts/deps arm64
+	$(Q)O=$(abspath $(O)) TEST_LIMIT=3000 tests/run -o $(O)/results arm64 \
+	    scripts/check-arm64
+	$(Q)tests/run --summary $(O)/results arm64
 check-torch: deps
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1500 tests/run -o $(O)/results torch \
@@ -439,6 +445,7 @@ ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-nccl check-rdma check-containers check-smoke \
+    check-arm64 \
     check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \
     bench-barrier bench-ddp bench-gpu build-sim \
