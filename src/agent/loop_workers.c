@@ -92,7 +92,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     }
     spec.beat_fd = loop_beat_open(l, i);
     loop_describe(l, &in, round, i);
-    in.heartbeat_fd = spec.beat_fd;
+    in.heartbeat_fd = spec.beat_fd >= 0 ? CHILD_BEAT_FD : -1;
     stream_begin(&w->out, &in,
                  l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
     stream_begin(&w->err, &in,

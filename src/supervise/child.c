@@ -81,6 +81,16 @@ static void exec_beside(const struct child_spec *spec)
     (void)execve(path, spec->argv, spec->envp);
 }
 
+/* The heartbeat pipe, which the worker keeps. */
+static int keep_beat_fd(int fd, int *report)
+{
+    if (*report == CHILD_BEAT_FD)
+        *report = fcntl(*report, F_DUPFD_CLOEXEC, CHILD_BEAT_FD + 1);
+    if (fd == CHILD_BEAT_FD)
+        return fcntl(fd, F_SETFD, 0);
+    return dup2(fd, CHILD_BEAT_FD);
+}
+
 static void __attribute__((noreturn))
 run_child(const struct child_spec *spec, int out, int err, int report,
           pid_t parent)
@@ -103,8 +113,8 @@ run_child(const struct child_spec *spec, int out, int err, int report,
     if (spec->cpus_size > 0) /* The caller sees whether it is so. */
         (void)syscall(SYS_sched_setaffinity, 0, spec->cpus_size, spec->cpus);
     close_the_rest_at_exec();
-    if (spec->beat_fd > 2)
-        (void)fcntl(spec->beat_fd, F_SETFD, 0);
+    if (spec->beat_fd > 2 && keep_beat_fd(spec->beat_fd, &report) < 0)
+        goto fail;
     if (spec->max_files > 0 && getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = spec->max_files; /* What agent itself was given. */
         (void)setrlimit(RLIMIT_NOFILE, &files);

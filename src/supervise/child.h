@@ -15,11 +15,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* `beat_fd` in the child: dash cannot name one of two digits. */
+#define CHILD_BEAT_FD 3
+
 struct child_spec {
     char *const *argv;
     char *const *envp; /* Of the worker. argv[0] is searched for in this
                           process' own PATH, which is the worker's too. */
-    int beat_fd;       /* It keeps this one as it is; -1: none. */
+    int beat_fd;       /* Becomes CHILD_BEAT_FD; 0 or -1: none. */
     int stdin_fd;      /* Becomes descriptor 0. */
     uint64_t max_files; /* Its soft RLIMIT_NOFILE; 0: as it is here. */
     uint64_t brand;     /* As of brand.h; 0: none. */

@@ -11,7 +11,6 @@ import os
 import random
 import socket
 import sys
-import tempfile
 
 
 def is_free(port):
@@ -36,7 +35,7 @@ def is_alive(claim):
 
 
 def claim_port(pid):
-    folder = os.path.join(tempfile.gettempdir(), f"agent-ports-{os.getuid()}")
+    folder = f"/tmp/agent-ports-{os.getuid()}"
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
         end = int(f.read().split()[0])

@@ -130,6 +130,11 @@ is "no pipe without it" "$(paste -s -d ' ' "$T/out")" '[rank0] unset [rank0] 4'
 run --hang-timeout 9s -- sh -c '[ -p /proc/self/fd/$AGENT_HEARTBEAT_FD ] &&
     ls /proc/self/fd | wc -l'
 is "one with it" "$rc $(cat "$T/out")" '0 [rank0] 5'
+# However many agent has itself.
+run --hang-timeout 9s --nproc 9 -- sh -c 'echo $AGENT_HEARTBEAT_FD
+    [ -p /proc/self/fd/3 ] && echo >&$AGENT_HEARTBEAT_FD'
+is "its number has one digit, which every shell can name" \
+    "$rc $(sort -u "$T/out" | sed 's/.* //' | sort -u)" '0 3'
 AGENT_HEARTBEAT_FD=7 run -- sh -c 'echo "${AGENT_HEARTBEAT_FD-unset}"'
 is "that of an outer agent is not handed on" "$(cat "$T/out")" '[rank0] unset'
 
