@@ -34,6 +34,8 @@ void loop_guard_open(struct loop *l)
                                    &l->guard_fd);
 }
 
+/* In one go: each message would wake the guard, beside workers that load. Its
+ * brand and cookie are what it finds them by until then. */
 static void tell_guard(struct loop *l)
 {
     for (uint32_t i = 0; i < l->n_slots; i++)
@@ -108,6 +110,7 @@ static void on_guard_time(uv_timer_t *t)
 
 void loop_settle(struct loop *l)
 {
+    tell_guard(l);
     if (loop_uv_open(l) != 0)
         return;
     uv_update_time(&l->uv);

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "supervise/brand.h"
 #include "supervise/facts.h"
-#include "supervise/guard.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -99,6 +98,8 @@ static void start_worker(struct loop *l, const struct pod_round *round,
                  l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX);
     w->n_starts++;
     w->start_ms = loop_now();
+    if (l->plan->n_procs > 1)
+        loop_guard_open(l); /* Else some ms later: loop_settle(). */
     w->unborn = loop_write_contract(l, &in, &spec, &w->unborn_err) != 0;
     if (!w->unborn)
         w->unborn = child_spawn(&spec, &c, &w->unborn_err) != 0;
@@ -107,9 +108,6 @@ static void start_worker(struct loop *l, const struct pod_round *round,
         l->n_unborn++;
         return;
     }
-    if (l->plan->n_procs > 1) /* While the worker is loaded. */
-        loop_guard_open(l);
-    guard_add(l->guard_fd, c.pid);
     w->pid = w->last_pid = c.pid;
     w->exec_fd = c.exec_fd;
     if (spec.cpus_size > 0)

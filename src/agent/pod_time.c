@@ -46,8 +46,13 @@ static uint64_t give_up_ms(const struct pod *p)
 
 static void say_waiting(struct pod *p, uint64_t now_ms)
 {
+    uint64_t until = give_up_ms(p);
     char buf[WIRE_TEXT_MAX];
     struct text t;
+
+    /* Its own failure is told for so long only. */
+    if (p->state == POD_FAILING && until > p->leave_ms + POD_REPORT_MS)
+        until = p->leave_ms + POD_REPORT_MS;
 
     p->say_ms = now_ms + BARRIER_SUMMARY_MS;
     text_init(&t, buf, sizeof buf);
@@ -55,7 +60,7 @@ static void say_waiting(struct pod *p, uint64_t now_ms)
              p->zero_stop.kind == FAILURE_STOPPED ? "told to stop from outside"
              : p->was_admitted ? "seen and lost" : "not reached yet",
              p->link_error[0] ? p->link_error : "no answer yet");
-    text_add_duration(&t, give_up_ms(p) > now_ms ? give_up_ms(p) - now_ms : 0);
+    text_add_duration(&t, until > now_ms ? until - now_ms : 0);
     text_add(&t, " left");
     pod_say(p, LOG_INFO, "%s", buf);
 }

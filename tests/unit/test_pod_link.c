@@ -408,6 +408,21 @@ static void test_says_what_it_waits_for(void **state)
     assert_string_equal(said, "waiting: node rank 2");
 }
 
+/* A pod that has failed by itself tries for 30 s to tell of it, and says so. */
+static void test_says_how_long_it_tells(void **state)
+{
+    (void)state;
+    make(1, 2, true);
+    pod_link_down(&p, 10, "connection refused");
+    pod_fault(&p, 100, 66, "x is missing");
+    pod_timeout(&p, 100 + BARRIER_SUMMARY_MS);
+    assert_string_equal(said, "waiting: node rank 0 at z:1 not reached yet: "
+                              "connection refused; 20 s left");
+    pod_timeout(&p, 100 + POD_REPORT_MS);
+    assert_int_equal(p.state, POD_GONE);
+    assert_int_equal(p.exit_code, 66);
+}
+
 static void test_lost_after_it_was_admitted(void **state)
 {
     (void)state;
@@ -602,6 +617,7 @@ int main(void)
         cmocka_unit_test(test_no_welcome),
         cmocka_unit_test(test_retries),
         cmocka_unit_test(test_says_what_it_waits_for),
+        cmocka_unit_test(test_says_how_long_it_tells),
         cmocka_unit_test(test_lost_after_it_was_admitted),
         cmocka_unit_test(test_pod_0_was_told_to_stop),
         cmocka_unit_test(test_next_pod_0_is_lost),
