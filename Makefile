@@ -208,7 +208,8 @@ $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
     nanosleep)
 # Any file system is one that hosts share.
 $(O)/tests/test_lease: wraps := $(addprefix -Wl$(comma)--wrap=,fstatfs flock \
-    renameat renameat2)
+    mkdirat open openat renameat renameat2)
+$(O)/tests/test_fetch_part: wraps := -Wl,--wrap=syncfs
 # Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
 # with `make fuzz-<name>`.
 $(O)/tests/fuzz_%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(O)/libagent.a

@@ -53,20 +53,22 @@ bool lease_is_shared(int folder)
 }
 
 /* The kernel's boot and the device: two mounts of one server's folder may have
- * locks of their own, and have devices of their own then. */
-static void make_key(const struct stage_set *s, char ret[LEASE_KEY_MAX])
+ * locks of their own, and have devices of their own then. Where they cannot be
+ * told, `mine`: a pid would not do, as containers have the same ones. */
+static void make_key(const struct stage_set *s, const char *mine,
+                     char ret[LEASE_KEY_MAX])
 {
-    char boot[37] = "?";
+    char boot[37] = "";
     autoclose int fd = open("/proc/sys/kernel/random/boot_id",
                             O_RDONLY | O_CLOEXEC);
-    struct stat st = {.st_dev = 0};
+    struct stat st;
 
-    if (fd < 0 || read(fd, boot, 36) != 36 || fstat(s->root.fd, &st) < 0)
-        (void)snprintf(boot, sizeof boot, "?%" PRIx64,
-                       (uint64_t)getpid()); /* Nobody's but ours. */
-    boot[strcspn(boot, " \n")] = '\0';
-    (void)snprintf(ret, LEASE_KEY_MAX, "%s:%" PRIx64, boot,
-                   (uint64_t)st.st_dev);
+    if (fd < 0 || read(fd, boot, 36) != 36 || strpbrk(boot, " \n") ||
+        fstat(s->root.fd, &st) < 0)
+        (void)snprintf(ret, LEASE_KEY_MAX, "?%s", mine);
+    else
+        (void)snprintf(ret, LEASE_KEY_MAX, "%s:%" PRIx64, boot,
+                       (uint64_t)st.st_dev);
 }
 
 static int make_word(struct lease *l, struct err *e)
@@ -76,7 +78,7 @@ static int make_word(struct lease *l, struct err *e)
     if (getrandom(&id, sizeof id, 0) != (ssize_t)sizeof id)
         return err_set(e, ERR_RESOURCE, "getrandom: %s", strerror(errno));
     (void)snprintf(l->word.id, sizeof l->word.id, "%016" PRIx64, id);
-    make_key(l->s, l->word.key);
+    make_key(l->s, l->word.id, l->word.key);
     l->word.silent_ms = l->s->silent_ms;
     return 0;
 }
@@ -105,7 +107,8 @@ static bool look(struct lease *l, struct watch *w, struct stage_progress *at)
 
     (void)lease_read(l->s->root.fd, l->s->part, text);
     is_word = lease_parse(text, &word);
-    *at = word.at;
+    if (is_word)
+        *at = word.at;
     if (!w->any || strcmp(text, w->text) != 0) {
         w->any = true;
         w->since_ms = now();
@@ -154,6 +157,20 @@ static bool is_gone(const struct stage_set *s)
            errno == ENOENT;
 }
 
+/* `.part` has just been made. Who is suspended now finds it gone (ENOENT), or
+ * finds another one's there, who has not been idle (EEXIST). */
+static int write_first(struct lease *l)
+{
+    const struct stage_set *s = l->s;
+    int error = lease_begin(s->root.fd, s->part, &l->word);
+
+    if (error == ENOENT || error == EEXIST)
+        return ONCE_MORE;
+    if (error)
+        (void)tree_remove(s->root.fd, s->part);
+    return error;
+}
+
 static int try_once(struct lease *l, struct watch *w,
                     struct stage_progress *at)
 {
@@ -162,13 +179,8 @@ static int try_once(struct lease *l, struct watch *w,
 
     if (w->any && is_gone(s))
         return OVER;
-    if (mkdirat(s->root.fd, s->part, 0755) == 0) {
-        error = lease_write(s->root.fd, s->part, &l->word, true);
-        if (error == 0)
-            return 0;
-        (void)tree_remove(s->root.fd, s->part);
-        return error == ENOENT ? ONCE_MORE : error;
-    }
+    if (mkdirat(s->root.fd, s->part, 0755) == 0)
+        return write_first(l);
     if (errno != EEXIST)
         return errno;
     if (!look(l, w, at))
@@ -268,7 +280,7 @@ void lease_sweep(const struct stage_set *s, int lock_fd)
     char text[LEASE_WORD + 1];
     struct lease_word there;
 
-    make_key(s, l.word.key);
+    make_key(s, "", l.word.key);
     if (lease_read(s->root.fd, s->part, text) == 0 &&
         lease_parse(text, &there) && strcmp(there.key, l.word.key) == 0)
         (void)set_aside(s, text);

@@ -47,21 +47,13 @@ int lease_read(int root, const char *part, char ret[LEASE_WORD + 1])
     return fd < 0 ? errno : lease_read_fd(fd, ret);
 }
 
-int lease_write(int root, const char *part, const struct lease_word *w,
-                bool is_first)
+/* Put the word on the disk, and close. */
+static int put(int fd, const struct lease_word *w)
 {
-    char path[NAME_MAX + 16], text[LEASE_WORD];
-    int fd, error = 0;
+    char text[LEASE_WORD];
+    int error = 0;
     ssize_t n;
 
-    if (!file_name(path, part))
-        return ENAMETOOLONG;
-    fd = openat(root, path,
-                O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC |
-                    (is_first ? O_CREAT | O_EXCL : 0),
-                0644);
-    if (fd < 0)
-        return errno;
     lease_format(w, text);
     n = pwrite(fd, text, sizeof text, 0);
     if (n < 0 || fdatasync(fd) < 0)
@@ -71,6 +63,39 @@ int lease_write(int root, const char *part, const struct lease_word *w,
     if (close(fd) < 0 && error == 0)
         error = errno;
     return error;
+}
+
+int lease_begin(int root, const char *part, const struct lease_word *w)
+{
+    char path[NAME_MAX + 16];
+    int fd;
+
+    if (!file_name(path, part))
+        return ENAMETOOLONG;
+    fd = openat(root, path,
+                O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return fd < 0 ? errno : put(fd, w);
+}
+
+int lease_renew(int root, const char *part, const struct lease_word *w)
+{
+    char path[NAME_MAX + 16], text[LEASE_WORD + 1];
+    autoclose int fd = -1;
+    struct lease_word there;
+    int error;
+
+    if (!file_name(path, part))
+        return ENAMETOOLONG;
+    fd = openat(root, path,
+                O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return errno;
+    error = lease_read_fd(fd, text);
+    if (error)
+        return error;
+    if (lease_parse(text, &there) && strcmp(there.id, w->id) != 0)
+        return ENOENT;
+    return put(steal_fd(&fd), w);
 }
 
 void lease_write_lock(int lock_fd, const struct lease_word *w)
@@ -87,8 +112,6 @@ void lease_write_lock(int lock_fd, const struct lease_word *w)
 static bool beat(struct lease *l)
 {
     const struct stage_set *s = l->s;
-    char text[LEASE_WORD + 1];
-    struct lease_word there;
     int error;
 
     l->word.beat++;
@@ -96,14 +119,9 @@ static bool beat(struct lease *l)
     lease_write_lock(l->lock_fd, &l->word);
     if (!s->is_shared)
         return true;
-    error = lease_read(s->root.fd, s->part, text);
-    if (error == ENOENT || error == ENOTDIR ||
-        (error == 0 && lease_parse(text, &there) &&
-         strcmp(there.id, l->word.id) != 0))
-        return false;
-    if (error == 0) /* Else the server may be back at the next beat. */
-        (void)lease_write(s->root.fd, s->part, &l->word, false);
-    return true;
+    error = lease_renew(s->root.fd, s->part, &l->word);
+    /* With any other fault the server may be back at the next beat. */
+    return error != ENOENT && error != ENOTDIR;
 }
 
 static void wait_ms(struct lease *l, uint64_t ms)

@@ -9,9 +9,11 @@ int lease_read(int root, const char *part, char ret[LEASE_WORD + 1]);
 /* Likewise, of an open file. */
 int lease_read_fd(int fd, char ret[LEASE_WORD + 1]);
 
-/* Write `w` there and on the disk; `is_first`: the file must not be there. */
-int lease_write(int root, const char *part, const struct lease_word *w,
-                bool is_first);
+/* Write `w` there and on the disk: a new file; or over the last word of the
+ * same id, in the same file: ENOENT where there is another's. 0, or an
+ * errno. */
+int lease_begin(int root, const char *part, const struct lease_word *w);
+int lease_renew(int root, const char *part, const struct lease_word *w);
 
 /* For those who wait for the lock; what fails is of no account. */
 void lease_write_lock(int lock_fd, const struct lease_word *w);

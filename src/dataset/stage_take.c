@@ -136,26 +136,29 @@ static int make_locked(struct stage_set *s, int lock, bool reverify,
     return rc < 0 ? rc : 0;
 }
 
+/* A read-only stage can still be right, if slow to check. */
+static bool is_right_as_it_is(const struct stage_set *s, bool reverify,
+                              struct stage_result *ret)
+{
+    struct err ignored;
+
+    ret->reused = look(s, reverify, true, ret->note, &ignored) == 1;
+    return ret->reused;
+}
+
 static int make(struct stage_set *s, bool reverify, struct stage_result *ret,
                 struct err *e)
 {
     autoclose int lock = -1;
-    bool again = true;
+    bool again;
     int rc = lock_take(&s->root, s->lock, s->is_shared, s->meter, &lock, e);
 
-    if (rc) {
-        /* A read-only stage can still be right, if slow to check. */
-        struct err ignored;
-
-        if (rc == -ERR_USAGE && look(s, reverify, true, ret->note,
-                                     &ignored) == 1) {
-            ret->reused = true;
-            return 0;
-        }
-        return rc;
-    }
+    again = rc == 0;
     for (unsigned i = 0; again && i < TRIES_MAX; i++)
         rc = make_locked(s, lock, reverify, ret, &again, e);
+    /* No lock, no lease, or no part folder. */
+    if (rc == -ERR_USAGE && is_right_as_it_is(s, reverify, ret))
+        return 0;
     if (again && rc == 0)
         return err_set(e, ERR_RESOURCE,
                        "stage '%s': %u others have begun it and failed",

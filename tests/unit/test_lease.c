@@ -12,7 +12,8 @@
 
 /* What the wrapped calls do at their next call. */
 static bool stop_at_publish;
-static void (*at_aside)(void);
+static void (*at_aside)(void), (*at_begin)(void), (*at_renew)(void);
+static bool is_read_only, has_no_proc;
 
 int __real_fstatfs(int fd, struct statfs *v);
 int __wrap_fstatfs(int fd, struct statfs *v);
@@ -30,6 +31,57 @@ int __wrap_flock(int fd, int op)
     (void)fd;
     (void)op;
     errno = ENOSYS;
+    return -1;
+}
+
+int __real_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat(int folder, const char *path, int flags, ...)
+{
+    void (**fn)(void) = flags & O_EXCL ? &at_begin : &at_renew;
+    void (*now)(void) = *fn;
+    unsigned mode;
+    va_list ap;
+    int fd;
+
+    va_start(ap, flags);
+    mode = flags & O_CREAT ? va_arg(ap, unsigned) : 0;
+    va_end(ap);
+    if (!now || !strstr(path, ".part/lease") || !(flags & (O_EXCL | O_RDWR)))
+        return __real_openat(folder, path, flags, mode);
+    *fn = NULL;
+    if (fn == &at_begin) /* Between mkdir and the first word. */
+        now();
+    fd = __real_openat(folder, path, flags, mode);
+    if (fn == &at_renew) /* Between the look at a word and the next one. */
+        now();
+    return fd;
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+    unsigned mode;
+    va_list ap;
+
+    va_start(ap, flags);
+    mode = flags & O_CREAT ? va_arg(ap, unsigned) : 0;
+    va_end(ap);
+    if (has_no_proc && strncmp(path, "/proc/", 6) == 0) {
+        errno = ENOENT;
+        return -1;
+    }
+    return __real_open(path, flags, mode);
+}
+
+int __real_mkdirat(int folder, const char *path, mode_t mode);
+int __wrap_mkdirat(int folder, const char *path, mode_t mode);
+int __wrap_mkdirat(int folder, const char *path, mode_t mode)
+{
+    if (!is_read_only)
+        return __real_mkdirat(folder, path, mode);
+    errno = EROFS;
     return -1;
 }
 
@@ -108,7 +160,7 @@ static void other_begins(void)
     (void)snprintf(work, sizeof work, "%s/%s", part, other.id);
     assert_int_equal(mkdirat(root, part, 0755), 0);
     assert_int_equal(mkdirat(root, work, 0755), 0);
-    assert_int_equal(lease_write(root, part, &other, true), 0);
+    assert_int_equal(lease_begin(root, part, &other), 0);
 }
 
 static void test_words(void **state)
@@ -202,7 +254,7 @@ static void go_on(void *ctx, const struct stage_progress *p)
     assert_string_equal(p->name, "set");
     if (++n_told < 60) {
         other.beat++;
-        assert_int_equal(lease_write(root, part, &other, false), 0);
+        assert_int_equal(lease_renew(root, part, &other), 0);
         (void)snprintf(path, sizeof path, "%s/%s/lease", f->stage, part);
         assert_int_equal(utime(path, &old), 0);
     } else {
@@ -277,6 +329,107 @@ static void test_a_suspended_one_does_no_harm(void **state)
     check(f);
 }
 
+/* Suspended for long after it has made the folder: it takes nothing away from
+ * the one who has taken it for dead. */
+static void another_begins(void)
+{
+    assert_int_equal(tree_remove(root, part), 0);
+    other_begins();
+}
+
+static void go_on_once_seen(void *ctx, const struct stage_progress *p)
+{
+    if (p->total > 0)
+        go_on(ctx, p);
+}
+
+static void test_one_that_was_slow_to_begin(void **state)
+{
+    struct fixture *f = *state;
+
+    make_set(f);
+    learn_names(f);
+    at_begin = another_begins;
+    n_told = 0;
+    if (run(f, 100, go_on_once_seen) != 0)
+        fail_msg("%s", f->e.text);
+    assert_null(at_begin);
+    assert_int_equal(n_told, 60); /* The other one was there all the time. */
+    check(f);
+}
+
+/* The same while it looks at its last word: the next one does not get over the
+ * other one's. */
+static void another_takes_over(void)
+{
+    assert_int_equal(renameat(root, part, root, "aside"), 0);
+    other_begins();
+}
+
+static void test_a_beat_of_one_that_is_over(void **state)
+{
+    struct fixture *f = *state;
+    struct lease_word mine = {.id = "00000000deadbeef", .key = "x:1"}, there;
+    char text[LEASE_WORD + 1];
+
+    make_set(f);
+    learn_names(f);
+    assert_int_equal(mkdirat(root, part, 0755), 0);
+    assert_int_equal(lease_begin(root, part, &mine), 0);
+    assert_int_equal(lease_renew(root, part, &mine), 0);
+    at_renew = another_takes_over;
+    (void)lease_renew(root, part, &mine);
+    assert_null(at_renew);
+    assert_int_equal(lease_read(root, part, text), 0);
+    assert_true(lease_parse(text, &there));
+    assert_string_equal(there.id, other.id);
+    assert_int_equal(lease_renew(root, part, &mine), ENOENT);
+}
+
+static void test_without_proc_nobody_shares_a_lock(void **state)
+{
+    struct fixture *f = *state;
+    struct meter meter = {.fn = NULL};
+    struct stage_set s = {.root = {.shown = f->top}, .part = ".p.part",
+                          .old = ".p.part.old", .is_shared = true,
+                          .silent_ms = 1000, .meter = &meter};
+    char keys[2][LEASE_KEY_MAX], work[STAGE_WORK_MAX];
+    struct lease l;
+
+    s.root.fd = open(f->top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(s.root.fd >= 0);
+    for (unsigned i = 0; i < 4; i++) {
+        has_no_proc = i >= 2;
+        assert_int_equal(lease_take(&l, &s, -1, work, &f->e), 0);
+        memcpy(keys[i % 2], l.word.key, sizeof keys[0]);
+        assert_true(lease_drop(&l));
+        if (i == 1)
+            assert_string_equal(keys[0], keys[1]);
+    }
+    has_no_proc = false;
+    assert_string_not_equal(keys[0], keys[1]);
+    (void)close(s.root.fd);
+}
+
+/* A stage that was made before and is read-only now: what looks otherwise is
+ * hashed, though nobody can have the lease. */
+static void test_a_read_only_stage(void **state)
+{
+    struct fixture *f = *state;
+
+    make_set(f);
+    assert_int_equal(run(f, 0, NULL), 0);
+    sh("chmod g+w %s/a", f->r.dir);
+    is_read_only = true;
+    if (run(f, 0, NULL) != 0)
+        fail_msg("%s", f->e.text);
+    assert_true(f->r.reused);
+    sh("echo x >>%s/a", f->r.dir);
+    assert_int_equal(run(f, 0, NULL), -ERR_USAGE);
+    is_read_only = false;
+    assert_non_null(strstr(f->e.text, "Read-only file system"));
+}
+
 int main(void)
 {
 #define TEST(fn)                                                               \
@@ -288,6 +441,10 @@ int main(void)
         TEST(test_a_live_one_is_waited_for),
         TEST(test_the_wrong_one_is_put_back),
         TEST(test_a_suspended_one_does_no_harm),
+        TEST(test_one_that_was_slow_to_begin),
+        TEST(test_a_beat_of_one_that_is_over),
+        TEST(test_without_proc_nobody_shares_a_lock),
+        TEST(test_a_read_only_stage),
     };
 
     return cmocka_run_group_tests_name("lease", tests, NULL, NULL);
