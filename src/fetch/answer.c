@@ -25,13 +25,11 @@ static bool read_number(const char **s, uint64_t *ret)
  * length with 416. */
 static void read_range(struct answer *a, const char *s)
 {
-    uint64_t to;
-
     if (strncasecmp(s, "bytes ", 6) != 0)
         return;
     s += 6;
     if (!read_number(&s, &a->range_from) || *s++ != '-' ||
-        !read_number(&s, &to) || *s++ != '/')
+        !read_number(&s, &a->range_to) || *s++ != '/')
         return;
     a->has_range = true;
     if (!read_number(&s, &a->range_total))
@@ -180,6 +178,22 @@ static bool is_wrong_size(const struct answer *a,
     return true;
 }
 
+/* A range of the right file that is another one than asked for; it may end
+ * early, which some caches do. */
+static bool is_other_range(const struct answer *a,
+                           const struct answer_want *want)
+{
+    uint64_t total = want->size == ANSWER_ANY_SIZE ? a->range_total
+                                                   : want->size;
+
+    if (a->status != 206)
+        return false;
+    if (!a->has_range || a->range_from != want->offset)
+        return true;
+    return total > 0 && a->range_to + 1 != total &&
+           (a->range_total == 0 || a->range_total == total);
+}
+
 enum item_outcome answer_judge(const struct answer *a,
                                const struct answer_want *want,
                                const char *first, size_t n,
@@ -195,8 +209,7 @@ enum item_outcome answer_judge(const struct answer *a,
         return judge_status(a, &t, first, n);
     if (a->is_http && a->status == 200)
         *ret_from_start = true;
-    if (a->status == 206 &&
-        (!a->has_range || a->range_from != want->offset)) {
+    if (is_other_range(a, want)) {
         text_add(&t, "a range from %" PRIu64 " was asked for and another one "
                  "came", want->offset);
         return ITEM_NO_RANGE;

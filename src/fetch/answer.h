@@ -20,7 +20,7 @@ struct answer { /* All zero at the start of each head. */
     unsigned status;             /* HTTP. */
     bool has_length, has_range, is_chunked, is_encoded;
     uint64_t length;             /* Content-Length. */
-    uint64_t range_from;         /* Content-Range. */
+    uint64_t range_from, range_to; /* Content-Range. */
     uint64_t range_total;        /* 0: not told. */
     uint64_t retry_after_ms;
     char type[ANSWER_TYPE_MAX];  /* Content-Type. */

@@ -43,7 +43,12 @@ static int fetch(const struct args *a, const struct manifest *m,
     rc = part_check_space(&root, need, e);
     if (rc == 0)
         rc = run_all(a, m, u, &root);
-    part_root_close(&root, rc >= 0 && rc <= 128);
+    if (rc >= 0 && rc <= 128) {
+        int sync = part_root_sync(&root, e);
+
+        rc = rc == 0 ? sync : rc;
+    }
+    part_root_close(&root);
     return rc;
 }
 

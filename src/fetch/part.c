@@ -7,101 +7,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define STEP_BYTES (16u << 20)
 #define STEP_BUFFER (64u << 10)
 #define NAME_BYTES 16
-
-static int fault(const struct part_root *r, const char *what,
-                 const char *path, struct err *e)
-{
-    struct path_shown p;
-    const char *shown = path ? path_show(&p, r->shown, path)
-                             : path_show(&p, NULL, r->shown);
-    struct statvfs v;
-    int error = errno;
-
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-        if (fstatvfs(r->fd, &v) != 0)
-            break;
-        return err_set(e, ERR_RESOURCE, "%s '%s': %s: %" PRIu64 " bytes are "
-                       "free: make room, and run this again: it goes on where "
-                       "it was", what, shown, strerror(error),
-                       (uint64_t)v.f_frsize * v.f_bavail);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case EXDEV:
-    case ENAMETOOLONG:
-        return err_set(e, ERR_USAGE, "%s '%s': %s: give a folder that can be "
-                       "written to", what, shown,
-                       error == EXDEV ? "a link leaves the folder"
-                                      : strerror(error));
-    default:
-        break;
-    }
-    return err_set(e, ERR_RESOURCE, "%s '%s': %s", what, shown,
-                   strerror(error));
-}
-
-static int make_folders(const char *path)
-{
-    char buf[PATH_MAX];
-    size_t len = strlen(path);
-
-    if (len == 0 || len >= sizeof buf) {
-        errno = len ? ENAMETOOLONG : ENOENT;
-        return -1;
-    }
-    memcpy(buf, path, len + 1);
-    for (char *s = buf + 1; *s; s++)
-        if (*s == '/') {
-            *s = '\0';
-            if (mkdir(buf, 0777) != 0 && errno != EEXIST)
-                return -1;
-            *s = '/';
-        }
-    return mkdir(buf, 0777) != 0 && errno != EEXIST ? -1 : 0;
-}
-
-int part_root_open(struct part_root *ret, const char *path, struct err *e)
-{
-    struct part_root r = {.fd = -1, .shown = path};
-
-    if (make_folders(path) == 0)
-        r.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r.fd < 0)
-        return fault(&r, "make folder", NULL, e);
-    /* Where a folder cannot be locked (NFS) the hash decides who is right. */
-    if (flock(r.fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        (void)close(r.fd);
-        return err_set(e, ERR_RESOURCE, "another agent-fetch works in '%s': "
-                       "wait for its end, or give another folder", path);
-    }
-    *ret = r;
-    return 0;
-}
-
-void part_root_close(struct part_root *r, bool sync)
-{
-    if (sync)
-        (void)syncfs(r->fd);
-    (void)close(r->fd);
-    r->fd = -1;
-}
 
 /* Files of one folder may have the same bytes. */
 static void name_part(const struct manifest_entry *entry, char name[40])
@@ -171,21 +84,6 @@ uint64_t part_missing(const struct part_root *r,
     return n <= entry->size ? entry->size - n : entry->size;
 }
 
-int part_check_space(const struct part_root *r, uint64_t need, struct err *e)
-{
-    struct statvfs v;
-    uint64_t n;
-
-    if (fstatvfs(r->fd, &v) != 0 || v.f_blocks == 0)
-        return 0; /* It does not say. */
-    n = (uint64_t)v.f_frsize * (geteuid() == 0 ? v.f_bfree : v.f_bavail);
-    if (need <= n)
-        return 0;
-    return err_set(e, ERR_RESOURCE, "'%s' needs %" PRIu64 " bytes more, %"
-                   PRIu64 " are free: make room, or give another folder",
-                   r->shown, need, n);
-}
-
 /* One folder of the path, in `above`; made where it is missing. */
 static int open_or_make(const struct part_root *r, int above, const char *name,
                         const char *path)
@@ -218,7 +116,7 @@ static int open_folder(struct part *p, struct err *e)
             *slash = '/';
         name = slash ? slash + 1 : NULL;
     }
-    return p->folder < 0 ? fault(p->root, "make the folder of",
+    return p->folder < 0 ? part_fault(p->root, "make the folder of",
                                  p->entry->path, e)
                          : 0;
 }
@@ -231,7 +129,7 @@ static int open_part(struct part *p, struct err *e)
     p->fd = openat(p->folder, p->name,
                    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (p->fd < 0 || fstat(p->fd, &st) != 0)
-        return fault(p->root, "write", p->entry->path, e);
+        return part_fault(p->root, "write", p->entry->path, e);
     p->state = PART_CATCH;
     p->size = 0;
     p->from_before = st.st_size > 0;
@@ -260,7 +158,7 @@ int part_open(struct part *ret, const struct part_root *r,
     if (fstatat(ret->folder, base, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
         S_ISDIR(st.st_mode)) {
         errno = EISDIR;
-        return fault(r, "write", entry->path, e);
+        return part_fault(r, "write", entry->path, e);
     }
     ret->fd = openat(ret->folder, base,
                      O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
@@ -293,7 +191,7 @@ static int hash_some(struct part *p, uint64_t n, bool *ret_end, struct err *e)
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return fault(p->root, "read", p->entry->path, e);
+            return part_fault(p->root, "read", p->entry->path, e);
         digest_add(&p->digest, buf, (size_t)got);
         p->size += (uint64_t)got;
         n -= (uint64_t)got < n ? (uint64_t)got : n;
@@ -354,7 +252,7 @@ int part_write(struct part *p, const void *data, size_t len, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return fault(p->root, "write", p->entry->path, e);
+            return part_fault(p->root, "write", p->entry->path, e);
         s += n;
         left -= (size_t)n;
     }
@@ -366,7 +264,7 @@ int part_write(struct part *p, const void *data, size_t len, struct err *e)
 int part_restart(struct part *p, struct err *e)
 {
     if (ftruncate(p->fd, 0) != 0 || lseek(p->fd, 0, SEEK_SET) != 0)
-        return fault(p->root, "write", p->entry->path, e);
+        return part_fault(p->root, "write", p->entry->path, e);
     p->size = 0;
     p->from_before = false;
     p->state = PART_GROW;
@@ -393,7 +291,7 @@ int part_finish(struct part *p, bool *ret_right, char why[ERR_TEXT_MAX],
     /* A write error may show no earlier. */
     if (close(steal_fd(&p->fd)) != 0 ||
         renameat(p->folder, p->name, p->folder, base_of(p->entry->path)) != 0)
-        return fault(p->root, "write", p->entry->path, e);
+        return part_fault(p->root, "write", p->entry->path, e);
     p->state = PART_THERE;
     p->fetched = true;
     return 0;

@@ -46,8 +46,14 @@ struct part {
 /* Make the folder where it is missing (and those above it), and keep others
  * that fetch into it out. ERR_USAGE, ERR_RESOURCE. */
 int part_root_open(struct part_root *ret, const char *path, struct err *e);
-/* `sync`: only once all is on disk. */
-void part_root_close(struct part_root *r, bool sync);
+void part_root_close(struct part_root *r);
+
+/* Set `e` for errno, of doing `what` with `path` (NULL: the folder itself). */
+int part_fault(const struct part_root *r, const char *what, const char *path,
+               struct err *e);
+
+/* All is on the disk; a write error may show no earlier. */
+int part_root_sync(const struct part_root *r, struct err *e);
 
 uint64_t part_want(const struct manifest_entry *entry);
 

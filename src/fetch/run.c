@@ -252,7 +252,8 @@ int run_all(const struct args *a, const struct manifest *m, struct urls *u,
     /* To end a transfer may mean to wait for a name server: what flies ends
      * with the process. */
     for (unsigned i = 0; i < SLOTS_MAX; i++)
-        part_close(&r.slots[i].t.part);
+        if (r.slots[i].state != SLOT_FREE)
+            part_close(&r.slots[i].t.part);
     if (r.n_used == 0) {
         (void)curl_multi_cleanup(r.multi);
         curl_global_cleanup();

@@ -5,6 +5,7 @@
 #include "fetch/answer.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -152,7 +153,7 @@ static int make_item(struct maker *k, size_t i, const char *const *mirrors,
 
     it->urls = &k->u->all[k->u->n_all];
     json_array_foreach(k->lists[i], j, url)
-        if (rc == 0)
+        if (rc == 0 && json_is_string(url))
             rc = add_url(k, it, strdup(json_string_value(url)), entry->line);
     for (unsigned n = 0; rc == 0 && n < n_mirrors; n++)
         rc = add_url(k, it, urls_join(mirrors[n], entry->path), entry->line);
@@ -182,14 +183,29 @@ static int make_all(struct maker *k, const char *const *mirrors,
     return rc;
 }
 
+/* NULL where it is no JSON: a list of sums, say, has no URLs. Any byte order
+ * mark was let pass by the reader of manifests. */
+static json_t *load(const char *path)
+{
+    static const char bom[] = "\xef\xbb\xbf";
+    autofclose FILE *f = fopen(path, "re");
+    char first[3];
+
+    if (!f)
+        return NULL;
+    if (fread(first, 1, sizeof first, f) != sizeof first ||
+        memcmp(first, bom, sizeof first) != 0)
+        rewind(f);
+    return json_loadf(f, 0, NULL);
+}
+
 int urls_read(struct urls *ret, const struct manifest *m, const char *path,
               const char *const *mirrors, unsigned n_mirrors, struct err *e)
 {
     struct urls u = {.items = NULL};
     autofree json_t **lists = calloc(m->n_entries + 1, sizeof *lists);
     struct maker k = {.u = &u, .m = m, .file = path, .lists = lists, .e = e};
-    /* A list of sums is no JSON, and has no URLs. */
-    json_t *root = json_load_file(path, 0, NULL);
+    json_t *root = load(path);
     int rc;
 
     if (!lists) {

@@ -97,6 +97,14 @@ class Faulty(http.server.BaseHTTPRequestHandler):
     def do_badrange(self, data, n, name):  # Cut once; another range comes.
         self.plain(data, len(data) // 2 if n == 1 else None, lie=7)
 
+    def do_shortrange(self, data, n, name):  # Cut once; a piece of the range.
+        want = re.match("bytes=([0-9]+)-", self.headers.get("Range", ""))
+        if not want:
+            return self.plain(data, len(data) // 2 if n == 1 else None)
+        at = int(want[1])
+        return self.answer(206, data[at:at + 100], **{
+            "Content-Range": f"bytes {at}-{at + 99}/{len(data)}"})
+
     def do_wrongbytes(self, data, n, name):  # Cut once; the rest is wrong.
         if self.headers.get("Range"):
             data = data[:len(data) // 2] + bytes(len(data) - len(data) // 2)

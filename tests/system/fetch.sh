@@ -77,6 +77,12 @@ fetched "a page that is the data" page "$base/plain/page"
 fetched "without a length, and with a wrong type" big "$base/chunked/big"
 fetched "a redirect" a "$base/redirect/a"
 
+printf '\xef\xbb\xbf' | cat - "$T/m.json" >"$T/bom.json"
+rm -rf "$T/d"
+timeout -k 5 100 "$O/agent-fetch" "$T/bom.json" "$T/d" 2>"$T/err" <&-
+is "a manifest with a byte order mark, and no stdin" \
+    "$? $(cmp "$T/www/a" "$T/d/a" 2>&1)" '0 '
+
 # Faults that pass.
 fetched "cut connections" big "$base/cut/big"
 is "each goes on where the last one ended" \
@@ -87,6 +93,7 @@ has "it is said, and what comes next" "$T/err" \
 fetched "a server without ranges" big "$base/norange/big"
 fetched "another range than asked for" big "$base/badrange/big"
 has "that is said" "$T/err" 'a range from 2500000 was asked for'
+fetched "a range that ends early" big "$base/shortrange/big"
 fetched "a range with wrong bytes" big "$base/wrongbytes/big"
 has "both hashes are told" "$T/err" \
     'sha256 is [0-9a-f]{64}, the manifest says [0-9a-f]{64}'

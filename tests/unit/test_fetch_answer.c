@@ -54,6 +54,10 @@ static void test_answers(void **state)
         {"HTTP/1.1 206 x", "x", 40, ITEM_NO_RANGE, false, ""},
         {"HTTP/1.1 206 x|Content-Range: lines 40-99/100", "x", 40,
          ITEM_NO_RANGE, false, ""},
+        {"HTTP/1.1 206 x|Content-Range: bytes 40-69/100|Content-Length: 30",
+         "x", 40, ITEM_NO_RANGE, false, "from 40"}, /* Ends early. */
+        {"HTTP/1.1 206 x|Content-Range: bytes 40-69/*", "x", 40,
+         ITEM_NO_RANGE, false, "from 40"},
         {"HTTP/1.1 206 x|Content-Range: bytes 40-99/120", "x", 40,
          ITEM_NO_DATA, false, "the file there has 120 bytes"},
         {"HTTP/1.1 416 x|Content-Range: bytes */30", "", 40, ITEM_NO_RANGE,
@@ -122,7 +126,10 @@ static void test_without_a_size(void **state)
     } cases[] = {
         {"HTTP/1.1 200 OK|Content-Length: 7", "x", ITEM_DONE},
         {"HTTP/1.1 200 OK|Content-Length: 7", "<html>", ITEM_NO_DATA},
-        {"HTTP/1.1 206 x|Content-Range: bytes 40-99/120", "x", ITEM_DONE},
+        {"HTTP/1.1 206 x|Content-Range: bytes 40-119/120", "x", ITEM_DONE},
+        {"HTTP/1.1 206 x|Content-Range: bytes 40-99/*", "x", ITEM_DONE},
+        {"HTTP/1.1 206 x|Content-Range: bytes 40-99/120", "x",
+         ITEM_NO_RANGE},
         {"HTTP/1.1 206 x|Content-Range: bytes 41-99/120", "x", ITEM_NO_RANGE},
     };
     char text[ANSWER_TEXT_MAX];
