@@ -75,10 +75,9 @@ static int sync_folder(void *ctx, const char *folder, struct err *e)
     const struct space *part = ctx;
     autoclose int fd = openat(part->fd, folder,
                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int error = fd < 0 ? errno : space_sync_folder(fd);
 
-    if (fd < 0 || fsync(fd) < 0)
-        return space_fault(part, "sync", folder, errno, e);
-    return 0;
+    return error ? space_fault(part, "sync", folder, error, e) : 0;
 }
 
 /* A pool_fn. */
@@ -172,8 +171,11 @@ static int publish(const struct stage_set *s, struct err *e)
         else if (renameat(s->root.fd, s->work, s->root.fd, s->final) < 0)
             rc = space_fault(&s->root, "rename to", s->final, errno, e);
     }
-    if (rc == 0 && fsync(s->root.fd) < 0 && errno != EINVAL)
-        rc = space_fault(&s->root, "sync", "", errno, e);
+    if (rc == 0) {
+        int error = space_sync_folder(s->root.fd);
+
+        rc = error ? space_fault(&s->root, "sync", "", error, e) : 0;
+    }
     return rc;
 }
 

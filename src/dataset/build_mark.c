@@ -16,7 +16,8 @@ static int no_memory(struct err *e)
     return err_set(e, ERR_RESOURCE, "no memory left to stage");
 }
 
-/* The target of one link may be another: only now all are there. */
+/* The target of one link may be another: only now all are there. One that
+ * leads to nothing, or in a circle, does no harm. */
 static int check_link(const struct space *part, const char *path,
                       struct err *e)
 {
@@ -25,11 +26,11 @@ static int check_link(const struct space *part, const char *path,
 
     if (fd >= 0)
         (void)close(fd);
-    if (fd >= 0 || errno != EXDEV)
+    if (fd >= 0 || errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
         return 0;
-    return err_set(e, ERR_DATA,
-                   "link '%s' of an archive is refused: it leaves the folder",
-                   path_show(&p, NULL, path));
+    return err_set(e, ERR_DATA, "link '%s' of an archive is refused: %s",
+                   path_show(&p, NULL, path),
+                   errno == EXDEV ? "it leaves the folder" : strerror(errno));
 }
 
 static int add_members(struct marker *marker, const struct space *part,

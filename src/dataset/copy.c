@@ -113,6 +113,19 @@ int copy_make_file(const struct copy *c, const char *path, int *ret_fd,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
                     0644);
 
+    struct path_shown p;
+
+    if (fd < 0 && errno == EEXIST) /* The manifest makes nothing twice. */
+        return manifest_has_archives(c->m)
+                   ? err_set(e, ERR_DATA,
+                             "'%s' would be made twice: an archive of the set "
+                             "holds it, too",
+                             path_show(&p, c->to.shown, path))
+                   : err_set(e, ERR_USAGE,
+                             "'%s' would be made twice: the file system does "
+                             "not tell it from another name of the set: give "
+                             "another --stage",
+                             path_show(&p, c->to.shown, path));
     if (fd < 0)
         return space_fault(&c->to, "make", path, errno, e);
     *ret_fd = fd;

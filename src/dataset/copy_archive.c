@@ -199,7 +199,7 @@ static void undo(const struct copy *c, const struct unpack *u)
     place_start(&place, c->to.fd);
     for (size_t i = 0; i < u->members.n; i++)
         (void)place_remove(&place, u->members.at[i].path);
-    if (u->path[0])
+    if (u->made) /* Else what is there may be another entry's. */
         (void)place_remove(&place, u->path);
     place_end(&place);
 }

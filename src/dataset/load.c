@@ -121,6 +121,7 @@ static int name_object(struct manifest *m, const char *pointer,
 {
     static const char *const ends[] = {".lfs", ".pointer", ".ptr"};
     char name[NAME_MAX + 1], oid[DIGEST_HEX_MAX];
+    struct path_shown p;
     const char *why;
     char *tail;
     bool itself;
@@ -147,7 +148,7 @@ static int name_object(struct manifest *m, const char *pointer,
     why = path_fault(name);
     if (why)
         return err_set(e, ERR_DATA, "the object's name '%s' is refused: %s",
-                       name, why);
+                       path_show(&p, NULL, name), why);
     free(m->entries[0].path);
     m->entries[0].path = m->entries[0].out_path = strdup(name);
     return m->entries[0].path

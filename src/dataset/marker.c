@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "dataset/marker_text.h"
+#include "dataset/space.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -160,5 +161,5 @@ int marker_write(int folder, const struct manifest *m,
         return -errno;
     if (renameat(folder, DATASET_MARKER_TMP, folder, DATASET_MARKER) < 0)
         return -errno;
-    return fsync(folder) < 0 ? -errno : 0;
+    return -space_sync_folder(folder);
 }

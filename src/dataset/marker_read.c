@@ -63,8 +63,8 @@ static bool take_head(struct lines *l, const struct manifest *m,
     char want[MARKER_LINE_MAX];
     size_t first, second, n, len;
 
-    first = next_line(l);
-    if (first == 0 || !take(l, "agent-stage 1\n", first))
+    first = sizeof "agent-stage 1\n" - 1;
+    if (!take(l, "agent-stage 1\n", first))
         return false;
     second = next_line(l);
     if (second < 70 || memcmp(l->buf + l->at, "set ", 4) != 0)

@@ -151,13 +151,13 @@ const char *place_path(const char *beside, const char *name,
     if (name[0] == '\0' || strcmp(name, ".") == 0)
         return NULL;
     if (name[0] == '/')
-        return "is absolute";
+        return "it is absolute";
     text_init(&t, ret, DATASET_PATH_MAX + 1);
     text_add(&t, "%.*s%s", (int)n, beside, name);
     while (t.len > 0 && ret[t.len - 1] == '/')
         ret[--t.len] = '\0';
     if (t.cut)
-        return "has a path of more than 4000 bytes";
+        return "its path has more than 4000 bytes";
     return path_fault(ret);
 }
 

@@ -22,14 +22,18 @@ static int fill_one(void *ctx, const struct pool_turn *turn, struct err *e)
     const struct filling *f = ctx;
     struct manifest_entry *entry = &f->m->entries[turn->i];
     autoclose int fd = -1;
+    struct path_shown p;
     struct stat st;
 
-    (void)e;
     if (entry->has_size)
         return 0;
     fd = tree_open_beneath(f->from->fd, entry->path, O_PATH);
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-        entry->size = (uint64_t)st.st_size;
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return 0; /* Who opens it will say why. */
+    if ((uint64_t)st.st_size > MANIFEST_FILE_MAX)
+        return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB",
+                       path_show(&p, f->from->shown, entry->path));
+    entry->size = (uint64_t)st.st_size;
     return 0;
 }
 
@@ -37,6 +41,7 @@ int sizes_fill(struct manifest *m, const struct tree *from,
                struct meter *meter, struct err *e)
 {
     struct filling f = {m, from};
+    struct path_shown p;
     size_t i = 0;
     int rc;
 
@@ -46,8 +51,14 @@ int sizes_fill(struct manifest *m, const struct tree *from,
         return 0;
     rc = pool_run(m->n_entries, 1, fill_one, &f, meter, e);
     m->n_bytes = 0;
-    for (i = 0; i < m->n_entries; i++)
+    for (i = 0; rc == 0 && i < m->n_entries; i++) {
         m->n_bytes += m->entries[i].size;
+        if (m->n_bytes > MANIFEST_TOTAL_MAX)
+            rc = err_set(e, ERR_DATA,
+                         "the files of '%s' are over the limit of 1 EiB for a "
+                         "set",
+                         path_show(&p, NULL, from->shown));
+    }
     return rc;
 }
 

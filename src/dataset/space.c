@@ -24,6 +24,8 @@ static bool free_bytes(const struct space *s, uint64_t *ret)
 static int full(const struct space *s, const char *what, const char *shown,
                 int error, struct err *e)
 {
+    const char *advice = error == EIO ? "look at the disk or the mount"
+                                      : "make room";
     struct statvfs v;
     uint64_t n;
 
@@ -33,6 +35,10 @@ static int full(const struct space *s, const char *what, const char *shown,
                        "%s '%s': %s: no inode is free: remove files, or give "
                        "another --stage",
                        what, shown, strerror(error));
+    if (s->need == 0) /* Not known yet. */
+        return err_set(e, ERR_RESOURCE, "%s '%s': %s: %s, or give another "
+                                        "--stage",
+                       what, shown, strerror(error), advice);
     if (!free_bytes(s, &n))
         return err_set(e, ERR_RESOURCE,
                        "%s '%s': %s: the set needs %" PRIu64 " bytes", what,
@@ -40,9 +46,7 @@ static int full(const struct space *s, const char *what, const char *shown,
     return err_set(e, ERR_RESOURCE,
                    "%s '%s': %s: the set needs %" PRIu64 " bytes, %" PRIu64
                    " are free: %s, or give another --stage",
-                   what, shown, strerror(error), s->need, n,
-                   error == EIO ? "look at the disk or the mount"
-                                : "make room");
+                   what, shown, strerror(error), s->need, n, advice);
 }
 
 int space_fault(const struct space *s, const char *what, const char *path,
@@ -86,6 +90,15 @@ int space_check(const struct space *s, struct err *e)
                    " bytes, %" PRIu64
                    " are free: make room, or give another --stage",
                    path_show(&p, NULL, s->shown), s->need, n);
+}
+
+/* CIFS before Linux 5.6, vboxsf and some of FUSE have none for folders. */
+int space_sync_folder(int fd)
+{
+    if (fsync(fd) == 0 || errno == EINVAL || errno == EOPNOTSUPP ||
+        errno == ENOSYS)
+        return 0;
+    return errno;
 }
 
 uint64_t space_block(const struct space *s)

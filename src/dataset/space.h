@@ -25,4 +25,7 @@ int space_check(const struct space *s, struct err *e);
 /* Bytes of a block: files take whole ones. */
 uint64_t space_block(const struct space *s);
 
+/* fsync(2) of a folder, where its file system has that: 0 or an errno. */
+int space_sync_folder(int fd);
+
 #endif

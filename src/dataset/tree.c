@@ -118,7 +118,7 @@ static int walk_down(struct walk *w, const char *name)
     int fd;
 
     if (w->n_above == sizeof w->above / sizeof w->above[0]) {
-        errno = ELOOP;
+        errno = ENAMETOOLONG; /* Deeper than what it can be asked for. */
         return -1;
     }
     fd = openat(walk_here(w), name,

@@ -17,11 +17,14 @@
 
 #define READ_BLOCK (64u << 10)
 #define ZEROS (64u << 10)
+/* Folders count here, too: a few bytes of a packed archive make one. */
+#define ENTRIES_MAX (2 * MANIFEST_MAX_FILES)
 
 struct state {
     struct unpack *u;
     struct archive *a;
     struct place place;
+    size_t n_entries;
 };
 
 __attribute__((format(printf, 2, 3))) static enum unpack_end
@@ -79,12 +82,12 @@ static struct unpack_member *add_member(struct state *s, bool link)
     return unpack_members_add(&s->u->members, s->u->path, link);
 }
 
-/* A later entry of the same path takes the place of an earlier one. */
-static int make_file(struct state *s, bool executable)
+/* A later file of the same path takes the place of an earlier one. */
+static int make_file(struct state *s, bool executable, bool is_there)
 {
     int fd = place_file(&s->place, s->u->path, executable);
 
-    if (fd == -EEXIST && find_member(s, s->u->path)) {
+    if (fd == -EEXIST && is_there) {
         int rc = place_remove(&s->place, s->u->path);
 
         fd = rc ? rc : place_file(&s->place, s->u->path, executable);
@@ -180,26 +183,28 @@ static enum unpack_end unpack_file(struct state *s,
                                    struct archive_entry *entry)
 {
     autoclose int fd = -1;
-    struct unpack_member *m;
+    struct unpack_member *m = find_member(s, s->u->path);
     struct digest d;
     uint8_t sum[DIGEST_MAX];
     enum unpack_end end;
 
     if (archive_entry_is_encrypted(entry))
         return bad_entry(s, "is encrypted");
+    if (m && m->link)
+        return bad_entry(s, "would be made twice");
     if (s->u->to >= 0) {
-        fd = make_file(s, (archive_entry_perm(entry) & 0111) != 0);
+        fd = make_file(s, (archive_entry_perm(entry) & 0111) != 0, m);
         if (fd < 0)
             return write_fault(s, -fd);
     }
+    s->u->made = fd >= 0 && !m;
     digest_start(&d, DIGEST_SHA256);
     end = copy_data(s, entry, fd, &d);
     if (end == UNPACK_DONE)
         end = end_file(s, &fd);
     if (end != UNPACK_DONE)
         return end;
-    m = find_member(s, s->u->path);
-    if (!m || m->link)
+    if (!m)
         m = add_member(s, false);
     if (!m)
         return UNPACK_MEMORY;
@@ -273,6 +278,7 @@ static enum unpack_end unpack_entry(struct state *s,
     const char *why;
     int rc;
 
+    s->u->made = false;
     if (!name)
         return bad(s, "an entry has a name that cannot be read");
     (void)text_copy(s->u->path, sizeof s->u->path, name);
@@ -283,6 +289,8 @@ static enum unpack_end unpack_entry(struct state *s,
     }
     if (s->u->members.n >= MANIFEST_MAX_FILES)
         return bad(s, "it holds more than %u files", MANIFEST_MAX_FILES);
+    if (++s->n_entries > ENTRIES_MAX)
+        return bad(s, "it holds more than %u files and folders", ENTRIES_MAX);
     if (archive_entry_hardlink(entry))
         return unpack_name(s, archive_entry_hardlink(entry));
     switch (archive_entry_filetype(entry)) {
@@ -365,6 +373,7 @@ enum unpack_end unpack_run(struct unpack *u)
 
     u->error = 0;
     u->n_bytes = 0;
+    u->made = false;
     u->why[0] = u->path[0] = '\0';
     if (!s.a)
         return UNPACK_MEMORY;

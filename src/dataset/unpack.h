@@ -54,6 +54,7 @@ struct unpack {
     uint64_t n_bytes; /* Of all files. */
     int error;
     char path[DATASET_PATH_MAX + 1]; /* In the set; of the last entry. */
+    bool made; /* The last entry is a file that was made, and no member yet. */
     char why[200];
 };
 

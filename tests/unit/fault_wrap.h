@@ -69,6 +69,7 @@ static struct {
     atomic_uint n_lost; /* Files that were closed so. */
     atomic_uint n_early; /* Renames before all was on the disk. */
     bool is_shared; /* The file system is one that hosts share. */
+    bool has_no_folder_sync;
 } fault;
 
 static void fault_set(enum fault_what what, enum fault_op op, unsigned n,
@@ -221,9 +222,16 @@ int __wrap_close(int fd)
 /* Not the true ones: they would wait for the disk some thousand times. */
 int __wrap_fsync(int fd)
 {
+    struct stat st;
+
     if (fault_trips(FAULT_fsync))
         return -1;
     fault_mark(fd, false);
+    if (fault.has_no_folder_sync && __real_fstat(fd, &st) == 0 &&
+        S_ISDIR(st.st_mode)) {
+        errno = EINVAL;
+        return -1;
+    }
     return 0;
 }
 

@@ -188,6 +188,48 @@ static void walk_is_like_openat2(void **state)
     (void)close(root);
 }
 
+/* What it cannot follow is never taken for a link to nothing. */
+static void walk_says_what_is_too_deep(void **state)
+{
+    struct fixture *f = *state;
+    char path[2 * 200 + 8];
+    int root, fd;
+
+    for (unsigned i = 0; i < 200; i++)
+        memcpy(path + 2 * (size_t)i, "d/", 2);
+    path[399] = '\0';
+    sh("mkdir -p %s/%s", f->src, path);
+    root = open(f->src, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    fd = tree_open_beneath(root, path, O_PATH);
+    assert_true(root >= 0 && fd >= 0);
+    (void)close(fd);
+    assert_int_equal(tree_walk_beneath(root, path, O_PATH), -1);
+    assert_int_equal(errno, ENAMETOOLONG);
+    (void)close(root);
+}
+
+/* Sums have no sizes: those of the files are held to the same limits. */
+static void larger_than_a_file_may_be(void **state)
+{
+    struct fixture *f = *state;
+    char path[PATH_MAX];
+    int fd;
+
+    one_file(f);
+    put_file(f->top, "m.json", HELLO "  a\n", sizeof HELLO + 3);
+    assert_int_equal(run_with(f, false, false), 0);
+    (void)snprintf(path, sizeof path, "%s/a", f->src);
+    fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    if (ftruncate(fd, (off_t)1 << 51) < 0) {
+        (void)close(fd);
+        skip(); /* On a file system that holds no such file. */
+    }
+    (void)close(fd);
+    assert_fault(f, run_stage(f), ERR_DATA,
+                 "'T/src/a' is over the limit of 1 PiB");
+}
+
 #define TEST(fn)                                                               \
     cmocka_unit_test_setup_teardown(fn, fixture_setup, fixture_teardown)
 
@@ -198,6 +240,7 @@ int main(void)
         TEST(lfs_pointer),       TEST(missing_things),
         TEST(no_regular_file),   TEST(links_that_leave),
         TEST(links_that_stay),   TEST(walk_is_like_openat2),
+        TEST(walk_says_what_is_too_deep), TEST(larger_than_a_file_may_be),
     };
 
     (void)umask(022);

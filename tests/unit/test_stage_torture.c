@@ -269,6 +269,55 @@ static void test_all_is_on_the_disk_before_the_rename(void **state)
     }
 }
 
+/* Not all file systems can fsync(2) a folder. */
+static void test_folders_without_fsync(void **state)
+{
+    struct fixture *f = *state;
+
+    for (unsigned set = 0; set < N_SETS; set++) {
+        text_init(&f->entries, f->json, sizeof f->json);
+        make_set(f, (enum set)set);
+        prepare(f, NOTHING);
+        fault.has_no_folder_sync = true;
+        if (run_stage(f))
+            fail_msg("%s", f->e.text);
+        fault.has_no_folder_sync = false;
+        assert_true(check_published(f, (enum set)set));
+    }
+}
+
+/* The last bytes of a tar cannot be read, after one of its names was found to
+ * be another file's: that one is left alone, and all is tried again. */
+static void test_stale_after_a_clash(void **state)
+{
+    struct fixture *f = *state;
+    static char data[65536];
+    char path[256];
+    size_t n;
+    FILE *in;
+
+    add_file(f, "t", "listed", "");
+    sh("cd %s && mkdir x && echo packed >x/t && tar -C x -cf zz.tar t && "
+       "rm -r x", f->src);
+    (void)snprintf(path, sizeof path, "%s/zz.tar", f->src);
+    in = fopen(path, "re");
+    assert_non_null(in);
+    n = fread(data, 1, sizeof data, in);
+    assert_int_equal(fclose(in), 0);
+    list_file(f, "zz.tar", data, n, ", \"unpack\": \"tar\"");
+    write_manifest(f);
+    for (unsigned i = 1;; i++) { /* Whichever read it is. */
+        prepare(f, NOTHING);
+        fault_set(FAULT_FAIL, FAULT_read, i, ESTALE, false);
+        assert_int_not_equal(run_stage(f), 0);
+        if (atomic_load(&fault.n_done) == 0)
+            break;
+        assert_true(i < 100);
+    }
+    assert_int_equal(f->e.code, ERR_DATA);
+    assert_int_equal(count_names(f->stage, "set@"), 0);
+}
+
 /* kill -9 at the n-th call of all. */
 static bool kill_one(struct fixture *f, enum set set, enum before before,
                      unsigned n)
@@ -334,6 +383,8 @@ int main(void)
         TEST(test_short_reads_and_writes),
         TEST(test_stale_files_are_opened_again),
         TEST(test_all_is_on_the_disk_before_the_rename),
+        TEST(test_folders_without_fsync),
+        TEST(test_stale_after_a_clash),
         TEST(test_killed_at_each_call),
         TEST(test_where_hosts_share_it),
     };
