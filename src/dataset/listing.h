@@ -30,10 +30,10 @@ struct listing_notes { /* What was listed otherwise than one may think. */
 
 /* List the regular files beneath `folder`, in order of their bytes; links to
  * files count as files while they stay beneath it. `unpack`: give *.gz files
- * an "unpack", with the size and hash of what they hold, unless that name is
- * taken; archives one with their size, unless a file in them is there. `ret`
- * starts as zero but for its name, and is not finished. Fails with ERR_NODATA,
- * ERR_DATA (a pipe, a link that leaves the folder, no file at all) or
+ * an "unpack", with the size and hash of what they hold, and archives one with
+ * their size. `ret` starts as zero but for its name, and is not finished.
+ * Fails with ERR_NODATA, ERR_DATA (a pipe, a link that leaves the folder, no
+ * file at all, what would be unpacked is there or is made by two) or
  * ERR_RESOURCE. */
 int listing_make(struct manifest *ret, const char *folder, bool unpack,
                  const struct listing_skip *skip, struct listing_notes *notes,

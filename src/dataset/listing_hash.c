@@ -1,5 +1,5 @@
 /* listing_hash: sizes and hashes of what is listed; see listing.h. */
-#include "dataset/listing.h"
+#include "dataset/listing_parts.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -7,8 +7,6 @@
 #include "dataset/pump.h"
 #include "dataset/sizes.h"
 #include "dataset/structure.h"
-#include "dataset/tree.h"
-#include "dataset/unpack.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,6 +17,7 @@
 struct hashing {
     struct tree tree;
     struct manifest *m;
+    struct unpack_members *inside; /* For each entry what is in it. */
     struct listing_notes *notes;
     struct meter *meter;
     pthread_mutex_t lock; /* Of the notes. */
@@ -45,11 +44,26 @@ static enum manifest_unpack archive_of(const char *path)
     return UNPACK_NONE;
 }
 
-/* Where `x` lies beside `x.gz` both are data, and no two may make one file. */
+/* What would be made is there already. */
+static int taken(const struct hashing *l, const struct manifest_entry *entry,
+                 const char *path, struct err *e)
+{
+    struct path_shown p, q;
+
+    return err_set(e, ERR_DATA,
+                   "'%s' would unpack to '%s', which is there, too: take one "
+                   "of them away, or leave --unpack out",
+                   path_show(&p, l->tree.shown, entry->path),
+                   path_show(&q, NULL, path));
+}
+
+/* How it is unpacked, by its name. */
 static int choose_unpack(struct hashing *l, struct manifest_entry *entry,
                          struct err *e)
 {
     char *out = NULL;
+    const char *why;
+    struct path_shown p;
     int rc;
 
     entry->unpack = archive_of(entry->path);
@@ -58,13 +72,13 @@ static int choose_unpack(struct hashing *l, struct manifest_entry *entry,
     rc = manifest_out_path(entry->path, &out, e);
     if (rc || !out)
         return rc;
-    if (path_fault(out) || tree_has(&l->tree, out)) {
-        free(out);
-        return 0;
-    }
     entry->unpack = UNPACK_GZIP;
     entry->out_path = out;
-    return 0;
+    why = path_fault(out);
+    if (why)
+        return err_set(e, ERR_DATA, "'%s' cannot be unpacked: without .gz %s",
+                       path_show(&p, l->tree.shown, entry->path), why);
+    return tree_has(&l->tree, out) ? taken(l, entry, out, e) : 0;
 }
 
 /* Who lists a Git LFS pointer as data will find it out much later. */
@@ -90,32 +104,21 @@ static bool stopped(void *ctx)
     return pool_stopped(ctx);
 }
 
-/* Where a file of the archive lies beside it both are data: it is listed as it
- * is. */
-static bool is_taken(struct hashing *l, const struct unpack *u)
-{
-    for (size_t i = 0; i < u->members.n; i++)
-        if (tree_has(&l->tree, u->members.at[i].path))
-            return true;
-    return false;
-}
-
 /* What an archive unpacks to. It is read a second time. */
 static int look_inside(struct hashing *l, struct manifest_entry *entry, int fd,
                        const struct pool_turn *turn, struct err *e)
 {
+    struct unpack_members *inside = &l->inside[turn->i];
     struct unpack u = {.format = entry->unpack, .beside = entry->path,
                        .to = -1, .max = MANIFEST_FILE_MAX, .stop = stopped,
                        .ctx = (void *)(uintptr_t)turn, .fd = fd};
     struct path_shown p;
     enum unpack_end end;
-    bool taken;
 
     if (lseek(fd, 0, SEEK_SET) < 0)
         return tree_fault(&l->tree, entry->path, errno, e);
     end = unpack_run(&u);
-    taken = is_taken(l, &u);
-    unpack_members_free(&u.members);
+    *inside = u.members;
     if (end == UNPACK_OVER)
         return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB",
                        path_show(&p, l->tree.shown, entry->path));
@@ -125,10 +128,9 @@ static int look_inside(struct hashing *l, struct manifest_entry *entry, int fd,
     if (end != UNPACK_DONE)
         return err_set(e, ERR_RESOURCE, "no memory left to unpack '%s'",
                        path_show(&p, l->tree.shown, entry->path));
-    if (taken) {
-        entry->unpack = UNPACK_NONE;
-        return 0;
-    }
+    for (size_t i = 0; i < inside->n; i++)
+        if (tree_has(&l->tree, inside->at[i].path))
+            return taken(l, entry, inside->at[i].path, e);
     entry->has_unpacked_size = true;
     entry->unpacked_size = u.n_bytes;
     return 0;
@@ -187,14 +189,25 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
 
 static int hash_all(struct hashing *l, bool unpack, struct err *e)
 {
+    const size_t n = l->m->n_entries;
     int rc = 0;
 
-    for (size_t i = 0; unpack && rc == 0 && i < l->m->n_entries; i++)
+    if (unpack) {
+        l->inside = calloc(n, sizeof *l->inside);
+        if (!l->inside)
+            return err_set(e, ERR_RESOURCE, "no memory left to list files");
+    }
+    for (size_t i = 0; unpack && rc == 0 && i < n; i++)
         rc = choose_unpack(l, &l->m->entries[i], e);
-    if (rc)
-        return rc;
-    return pool_run(l->m->n_entries, sizeof(struct pump_buffers), hash_one, l,
-                    l->meter, e);
+    if (rc == 0)
+        rc = pool_run(n, sizeof(struct pump_buffers), hash_one, l, l->meter,
+                      e);
+    if (rc == 0 && unpack)
+        rc = listing_check_outputs(&l->tree, l->m, l->inside, e);
+    for (size_t i = 0; l->inside && i < n; i++)
+        unpack_members_free(&l->inside[i]);
+    free(l->inside);
+    return rc;
 }
 
 int listing_make(struct manifest *ret, const char *folder, bool unpack,

@@ -119,8 +119,9 @@ run "$agent" verify "$T/keep.json" "$dir"
 is "... and verifies" "$rc" 0
 mkdir -p "$src/raw/zip" && touch "$src/raw/zip/stored"
 run "$agent" manifest "$src" --unpack
-hasnt "an archive beside a file that is in it stays packed" "$T/out" \
-    '"unpack": "zip"'
+is "an archive beside a file that is in it: 65" "$rc" 65
+has "... and why" "$T/err" \
+    "raw/z.zip' would unpack to 'raw/zip/stored', which is there, too"
 
 # --- hostile and damaged ones --------------------------------------------
 # hostile NAME REGEX PYTHON: a tar or zip that PYTHON makes is refused: 65, in
@@ -163,7 +164,7 @@ PY
 no='cannot be unpacked: '
 hostile "path with .." "${no}its entry '../evil' is refused: it has a '..'" \
     'add(t, "../evil", b"x")'
-hostile "absolute path" "${no}its entry '/.*/evil' is refused: is absolute" \
+hostile "absolute path" "${no}its entry '/.*/evil' is refused: it is absolute" \
     'add(t, "'"$T"'/evil", b"x")'
 hostile "the marker's name" "${no}.*the name is kept for the marker" \
     'add(t, ".agent-stage", b"x")'
@@ -186,6 +187,10 @@ hostile "file over a link" "${no}its entry 'd' would be made twice" \
     'add(t, "e", b"x")
 add(t, "d", type=LINK, linkname="e")
 add(t, "d", type=LINK, linkname="f")'
+hostile "file over a link that is in it" "${no}its entry 'd' would be made" \
+    'add(t, "e", b"x")
+add(t, "d", type=LINK, linkname="e")
+add(t, "d", b"y")'
 hostile "hard link out" "${no}its entry 'h' is a hard link to no file" \
     'add(t, "h", type=HARD, linkname="'"$T"'/secret")'
 hostile "hard link to a link" "${no}its entry 'h' is a hard link to no file" \
@@ -243,8 +248,34 @@ rm -r a
 "$agent" manifest "$src" --unpack -o "$m" && stage
 is "two archives with one folder" "$rc" 0
 is "... give both files" "$(cat "$(cat "$T/out")"/a/*)" $'1\n2'
+# sums FILE...: a manifest of these, archives where they end so.
+sums()
+{
+    python3 - "$@" >"$m" <<'PY'
+import hashlib, json, sys
+print(json.dumps({"manifest": 1, "name": "x", "files": [
+    {"path": f, "size": len(d), "sha256": hashlib.sha256(d).hexdigest(),
+     **({"unpack": "tar"} if f.endswith(".tar") else {})}
+    for f in sys.argv[1:] for d in [open(f, "rb").read()]]}))
+PY
+}
 cp 1.tar 2.tar
-"$agent" manifest "$src" --unpack -o "$m" && stage
+sums 1.tar 2.tar && stage
 is "two archives with one file: 65" "$rc" 65
 has "... and why" "$T/err" "its entry 'a/1' would be made twice"
+ok "... and nothing left" clean
+run "$agent" manifest "$src" --unpack
+is "... are found by agent manifest, too: 65" "$rc" 65
+has "... and why" "$T/err" "/1.tar' and '.*/2.tar' would both make 'a/1'"
+rm 2.tar
+gzip -c /dev/null >a.gz
+run "$agent" manifest "$src" --unpack
+is "a file in place of an archive's folder: 65" "$rc" 65
+has "... and why" "$T/err" "/a.gz' and '.*/1.tar' would both make 'a'"
+rm a.gz
+for i in $(seq 300); do echo "$i" >"f$i"; done # So that it comes last.
+mkdir -p z && echo z >z/z && tar -cf 1.tar z
+sums 1.tar f* z/z && stage
+is "an archive and a file: 65" "$rc" 65
+has "... and why" "$T/err" "z/z' would be made twice: an archive of the set"
 ok "... and nothing left" clean

@@ -51,8 +51,13 @@ is "a device is written to, not replaced" "$rc $(stat -c %F /dev/null)" \
     "0 character special file"
 rm "$src/m.json"
 gzip -dk "$src/sub/c.gz"
-run "$agent" manifest "$src" --unpack
-hasnt "--unpack leaves x.gz alone where x is there" "$T/out" unpack
+run "$agent" manifest "$src" --unpack -o "$T/none.json"
+is "--unpack of x.gz where x is there: 65" "$rc" 65
+has "... and why" "$T/err" "error: '.*sub/c.gz' would unpack to 'sub/c', which"
+ok "... and nothing is written" test ! -e "$T/none.json"
+run "$agent" manifest "$src"
+is "... without --unpack both are listed" "$rc $(grep -c '"path"' "$T/out")" \
+    "0 4"
 rm "$src/sub/c"
 touch "$src"/$'odd \\ name\nwith\rall' "$src/-" "$src/ä"
 run "$agent" manifest "$src" --format sha256sum -o "$T/sums"
