@@ -73,6 +73,8 @@ is "... into name@digest16, the only line on stdout" "$(cat "$T/out")" \
 raw=MNIST/raw/train-images-idx3-ubyte
 ok "... unpacked" sh -c "gzip -dc '$top/examples/digits/$raw.gz' |
     cmp - '$stage/digits@df2ad29f45a86554/$raw'"
+has "... as the README shows it" "$top/README.md" \
+    '44854 bytes verified in .*/digits@df2ad29f45a86554, digest df2ad29f45a8'
 run "$agent" verify "$digits" "$stage/digits@df2ad29f45a86554"
 is "a finished stage verifies against its manifest" "$rc" 0
 is "the digest is of the lines that the interface tells" \
@@ -293,6 +295,12 @@ if alone true; then
     has "... before the copy, with needed and free bytes" "$T/err" \
         'the set needs [0-9]+ bytes, [0-9]+ are free'
     hasnt "... and nothing is left" "$T/left" 'part|full@[0-9a-f]*$'
+    # shellcheck disable=SC2016
+    alone 'mount -t tmpfs -o nr_inodes=1 none "$stage" || exit
+        "$agent" stage --dataset "$m" --source "$src" --stage "$stage/new" \
+            >"$T/out" 2>"$T/err"'
+    is "no room for the stage's folder: 202" $? 202
+    has "... and what to do" "$T/err" "/new': No space left on device: make room"
 
     rm -rf "$src"
     mkdir "$src"
