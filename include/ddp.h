@@ -68,7 +68,8 @@
  * same in another world size. NCCL's own variables (NCCL_DEBUG ...) count.
  *
  * RESULTS. Every call that can fail returns 0, or a negative enum ddp_code
- * and fills *err. `err` may be NULL. Success leaves *err alone.
+ * and fills *err. `err` may be NULL. Success leaves *err alone. NULL for what
+ * must not be NULL is DDP_EINVAL.
  *
  * ERRORS. A rank that died, left, or is silent until the deadline is an error
  * on every other rank, never a hang, and the text names it. DDP_EINVAL and
@@ -176,7 +177,8 @@ struct ddp_comm; /* A communicator: the ranks of one job. */
 DDP_API int ddp_init(struct ddp_comm **ret, const struct ddp_options *opt,
                      struct ddp_error *err);
 
-/* 0 to ddp_size() - 1; the number of ranks; the rank within the machine. */
+/* 0 to ddp_size() - 1; the number of ranks; the rank within the machine. NULL:
+ * DDP_EINVAL, which is negative. */
 DDP_API int ddp_rank(const struct ddp_comm *c);
 DDP_API int ddp_size(const struct ddp_comm *c);
 DDP_API int ddp_local_rank(const struct ddp_comm *c);

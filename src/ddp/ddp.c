@@ -44,17 +44,17 @@ void ddp_free(struct ddp_comm *c)
 
 int ddp_rank(const struct ddp_comm *c)
 {
-    return c->rank;
+    return c ? c->rank : DDP_EINVAL;
 }
 
 int ddp_size(const struct ddp_comm *c)
 {
-    return c->size;
+    return c ? c->size : DDP_EINVAL;
 }
 
 int ddp_local_rank(const struct ddp_comm *c)
 {
-    return c->local_rank;
+    return c ? c->local_rank : DDP_EINVAL;
 }
 
 int ddp_abort(struct ddp_comm *c)
