@@ -72,7 +72,9 @@
  * must not be NULL is DDP_EINVAL.
  *
  * ERRORS. A rank that died, left, or is silent until the deadline is an error
- * on every other rank, never a hang, and the text names it. DDP_EINVAL and
+ * on every other rank, never a hang, and the text names it: of several, the
+ * one that was lost first, where that can be known (docs/ddp.md says when).
+ * Leave with ddp_free, for exit() without it is a death. DDP_EINVAL and
  * DDP_ENOTSUP are found before anything is sent and change nothing. Any other
  * error breaks the communicator on all ranks: buffers of that call have
  * undefined contents, and each later call fails at once with the first error.

@@ -2,6 +2,7 @@
 #include "ddp/boot.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
+#include "ddp/guests.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 
 #define GUESTS_MAX 16 /* Accepted, but not yet known to be the neighbour. */
-#define GUEST_MS 5000
 #define TICK_MS 1000
 
 enum { CONTROL, DATA, N_CHANNELS };
@@ -21,8 +21,7 @@ struct ringing {
     struct ddp_conn out[N_CHANNELS]; /* To the next rank. */
     bool is_connected[N_CHANNELS];
     struct ddp_conn in[N_CHANNELS]; /* From the one before. */
-    struct ddp_conn guests[GUESTS_MAX];
-    unsigned n_guests;
+    struct ddp_guests guests;
     bool is_ready, is_go;
     bool has_memory;   /* Rank 0: all that are ready have it; later: all. */
     unsigned n_ready;  /* Rank 0: how many others are. */
@@ -56,6 +55,34 @@ int ddp_boot_relay(struct ddp_boot *b, const struct ddp_frame *fault)
     if (b->conf->rank == 0)
         tell_all(b, fault);
     return ddp_fault_take(b->err, b->conf->rank, fault);
+}
+
+/* The last word of a rank whose connection to rank 0 has ended: false: it has
+ * said nothing that tells why. */
+static bool has_told(struct ddp_conn *c, struct ddp_frame *ret)
+{
+    while (c->fd >= 0 && ddp_conn_get(c, ret) == DDP_GOT_FRAME)
+        if (ret->kind == DDP_FAULT)
+            return true;
+    return false;
+}
+
+int ddp_boot_lost(struct ddp_boot *b, int rank, const char *when)
+{
+    unsigned n = b->conf->rank == 0 ? ddp_lives_look(&b->lives) : 0;
+    struct ddp_frame f;
+
+    for (unsigned i = 0; i < n; i++) {
+        struct ddp_conn *c = &b->conns[b->lives.ended[i] - 1];
+
+        if (c->fd < 0 && c->rank != rank)
+            continue; /* It had left before, and may come back. */
+        if (has_told(c, &f))
+            return ddp_boot_relay(b, &f);
+        rank = c->rank;
+        break;
+    }
+    return ddp_boot_fail(b, DDP_EPEER, rank, "rank %d %s", rank, when);
 }
 
 static int before(const struct ddp_conf *conf)
@@ -125,24 +152,22 @@ static bool introduces(const struct ringing *r, const struct ddp_frame *f)
 
 static void step_in(struct ringing *r)
 {
-    for (unsigned i = r->n_guests; i-- > 0;) {
-        struct ddp_conn *c = &r->guests[i];
+    for (unsigned i = r->guests.n; i-- > 0;) {
+        struct ddp_conn *c = &r->guests.at[i];
         struct ddp_frame f;
         enum ddp_got got = ddp_conn_get(c, &f);
 
-        if (got == DDP_GOT_NONE && ddp_now() - c->since < GUEST_MS)
+        if (got == DDP_GOT_NONE)
             continue;
         if (got == DDP_GOT_FRAME && introduces(r, &f)) {
             r->in[f.channel] = *c;
             r->in[f.channel].rank = before(r->b->conf);
             c->fd = -1;
         }
-        ddp_conn_close(c);
-        *c = r->guests[--r->n_guests];
+        ddp_guests_drop(&r->guests, i);
     }
-    for (int fd; r->n_guests < GUESTS_MAX &&
-                 (fd = ddp_socket_accept(r->b->ring_fd)) >= 0;)
-        ddp_conn_open(&r->guests[r->n_guests++], fd, -1);
+    ddp_guests_expire(&r->guests, ddp_now());
+    ddp_guests_accept(&r->guests, r->b->ring_fd, ddp_now());
 }
 
 /* READY, GO or bad news on the connections that ranks gathered on. */
@@ -170,10 +195,8 @@ static int step_boot(struct ringing *r)
             r->has_memory = r->has_memory && f.shm == 1;
             b->has_pairs = b->has_pairs && f.pairs == 1;
         } else {
-            ddp_conn_close(c);
-            return ddp_boot_fail(b, DDP_EPEER, c->rank, "rank %d closed the "
-                                 "connection while the ring was made",
-                                 c->rank);
+            return ddp_boot_lost(b, c->rank, "closed the connection while the "
+                                 "ring was made");
         }
     }
     return 0;
@@ -205,13 +228,15 @@ static int ring_late(struct ringing *r)
 {
     const struct ddp_conf *conf = r->b->conf;
     double s = (double)conf->timeout_ms / 1000;
+    char note[DDP_GUESTS_NOTE];
 
     if (!r->is_connected[CONTROL] || !r->is_connected[DATA])
         return unreachable(r, ETIMEDOUT);
     if (!r->is_ready)
         return ddp_boot_fail(r->b, DDP_ETIMEDOUT, before(conf), "rank %d has "
                              "heard nothing from rank %d within %.1f s while "
-                             "the ring was made", conf->rank, before(conf), s);
+                             "the ring was made%s", conf->rank, before(conf),
+                             s, ddp_guests_note(&r->guests, note));
     return ddp_boot_fail(r->b, DDP_ETIMEDOUT, -1, "some ranks could not reach "
                          "each other within %.1f s", s);
 }
@@ -220,19 +245,18 @@ static int ring_turn(struct ringing *r)
 {
     struct ddp_boot *b = r->b;
     struct pollfd *p = r->fds;
+    uint64_t now = ddp_now();
+    int ms = ddp_until(now, b->deadline, TICK_MS), rc;
     unsigned n = 0;
-    int rc;
 
     for (unsigned i = 0; i < N_CHANNELS; i++)
         p[n++] = (struct pollfd){.fd = r->is_connected[i] ? -1 : r->out[i].fd,
                                  .events = POLLOUT};
-    p[n++] = (struct pollfd){.fd = b->ring_fd, .events = POLLIN};
-    for (unsigned i = 0; i < r->n_guests; i++)
-        p[n++] = (struct pollfd){.fd = r->guests[i].fd, .events = POLLIN};
+    n += ddp_guests_poll(&r->guests, b->ring_fd, p + n, now, &ms);
     for (unsigned i = 0; i < b->n_conns; i++)
         p[n++] = (struct pollfd){.fd = b->conns[i].fd,
                                  .events = ddp_conn_events(&b->conns[i])};
-    (void)poll(p, n, ddp_until(ddp_now(), b->deadline, TICK_MS));
+    (void)poll(p, n, ms);
     rc = step_boot(r);
     if (!rc)
         rc = step_out(r, p);
@@ -264,6 +288,7 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
     if (r) {
         r->b = b;
         r->has_memory = b->shm != NULL;
+        ddp_guests_init(&r->guests, GUESTS_MAX);
         b->has_pairs = b->conf->rank == 0; /* Others hear of it. */
         r->fds = calloc(N_CHANNELS + 1 + GUESTS_MAX + b->n_conns,
                         sizeof *r->fds);
@@ -287,9 +312,8 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
         ddp_conn_close(&r->in[i]);
         ddp_conn_close(&r->out[i]);
     }
-    while (r && r->n_guests > 0)
-        ddp_conn_close(&r->guests[--r->n_guests]);
     if (r) {
+        ddp_guests_end(&r->guests);
         free(r->fds);
         free(r->readies);
     }

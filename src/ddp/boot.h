@@ -18,6 +18,7 @@
 
 #include "ddp/conf.h"
 #include "ddp/conn.h"
+#include "ddp/lives.h"
 #include "ddp/pair.h"
 #include "ddp/shm.h"
 
@@ -36,6 +37,7 @@ struct ddp_boot {
     uint64_t deadline;
     struct ddp_error *err;
     struct ddp_conn *conns; /* Rank 0: [r - 1] is rank r; else [0] is rank 0. */
+    struct ddp_lives lives; /* Rank 0: of conns. */
     struct ddp_addr *listens; /* Rank 0: [r - 1] is where rank r listens. */
     unsigned n_conns;
     int ring_fd;            /* Listens for the rank before this one. */
@@ -61,6 +63,10 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret);
 /* Fill *b->err, tell all in b->conns, return `code`. */
 int ddp_boot_fail(struct ddp_boot *b, int code, int peer, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* The connection to a rank has ended: that rank is to blame, or on rank 0 the
+ * one whose connection ended before. `when` ends the sentence. */
+int ddp_boot_lost(struct ddp_boot *b, int rank, const char *when);
 
 /* The same for a FAULT that came: from rank 0 it goes on to all. */
 int ddp_boot_relay(struct ddp_boot *b, const struct ddp_frame *fault);

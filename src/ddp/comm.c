@@ -40,9 +40,22 @@ static void boot_free(struct ddp_boot *b)
     for (unsigned i = 0; b->conns && i < b->n_conns; i++)
         ddp_conn_close(&b->conns[i]);
     ddp_socket_close(&b->ring_fd);
+    ddp_lives_free(&b->lives);
     ddp_shm_free(b->shm);
     free(b->conns);
     free(b->listens);
+}
+
+/* Watch the ranks that this one is connected to, and whose process it knows:
+ * where memory is shared all of them, from the time on that all have it. */
+static void watch_lives(struct ddp_comm *c)
+{
+    const struct ddp_links *l = &c->links;
+
+    for (unsigned i = 0; i < l->n_pairs; i++)
+        ddp_lives_conn(&c->lives, l->pairs[i].rank, l->pairs[i].fd);
+    for (unsigned r = 0; c->shm && r < c->shm->n; r++)
+        ddp_lives_process(&c->lives, (int)r, c->shm->ranks[r].pid);
 }
 
 /* Find the others and connect to the neighbours. */
@@ -55,6 +68,11 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
 
     if (!conf->no_shm && conf->size <= DDP_SHM_RANKS_MAX)
         ddp_shm_host(b.host);
+    ddp_lives_init(&c->lives, (unsigned)conf->size);
+    if (conf->rank == 0)
+        ddp_lives_init(&b.lives, (unsigned)conf->size);
+    else
+        b.lives.fd = -1;
     b.n_conns = conf->rank == 0 ? (unsigned)conf->size - 1 : 1;
     b.conns = calloc(b.n_conns, sizeof *b.conns);
     b.listens = calloc(b.n_conns, sizeof *b.listens);
@@ -66,6 +84,8 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
         rc = ddp_fault(err, DDP_ENOMEM, conf->rank, -1, "out of memory");
     if (!rc)
         rc = ddp_boot_ring(&b, &c->links);
+    ddp_lives_conn(&c->lives, c->links.prev.rank, c->links.prev.fd);
+    ddp_lives_conn(&c->lives, c->links.next.rank, c->links.next.fd);
     if (!rc && b.shm) {
         ddp_socket_close(&b.shm->fd); /* All have it open. */
         c->shm = b.shm;
@@ -73,6 +93,8 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
     } else if (!rc && b.has_pairs) {
         rc = ddp_small_connect(c, &b, err);
     }
+    if (!rc)
+        watch_lives(c);
     boot_free(&b);
     return rc;
 }
@@ -89,6 +111,7 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
         c->timeout_ms = conf->timeout_ms;
         c->links.prev.fd = c->links.next.fd = -1;
         c->links.prev_data = c->links.next_data = -1;
+        c->lives.fd = -1;
         atomic_init(&c->is_aborted, false);
         atomic_flag_clear(&c->busy);
         c->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -144,6 +167,7 @@ void ddp_comm_free(struct ddp_comm *c)
     for (unsigned i = 0; i < c->links.n_pairs; i++)
         ddp_pair_free(&c->links.pairs[i]);
     free(c->links.pairs);
+    ddp_lives_free(&c->lives);
     ddp_shm_free(c->shm);
     ddp_socket_close(&c->wake_fd);
     free(c->scratch);

@@ -13,6 +13,7 @@
 
 #include "ddp/boot.h"
 #include "ddp/cuda.h"
+#include "ddp/lives.h"
 #include "ddp/schedule.h"
 #include "ddp/shm.h"
 
@@ -34,7 +35,11 @@ struct ddp_comm {
     uint64_t n_calls; /* Collectives so far; the same on all ranks. */
     struct ddp_links links; /* Of size > 1. */
     struct ddp_shm *shm;    /* Where all ranks share memory: share.h. */
+    struct ddp_lives lives; /* Of the ranks that this one has to do with. */
     struct ddp_ahead prev_ahead, next_ahead;
+    bool is_sharing;        /* A call goes over the memory. */
+    bool has_fault;         /* One came while blame.c looked for the dead: */
+    struct ddp_frame fault; /* this. */
     uint8_t *scratch;
     struct ddp_cuda cuda;   /* Open where device memory may come. */
     struct ddp_nccl *nccl;  /* From the first call of device memory on. */

@@ -2,6 +2,7 @@
 #include "ddp/boot.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
+#include "ddp/guests.h"
 #include "ddp/hello.h"
 
 #include <errno.h>
@@ -12,9 +13,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-/* Connections that have not said HELLO yet; the oldest makes room. */
-#define GUESTS_MAX 64
-#define GUEST_MS 5000
 #define TICK_MS 1000
 #define LINGER_MS 2000 /* After a failure, for those who come late. */
 
@@ -22,19 +20,13 @@ struct gather {
     struct ddp_boot *b;
     int fd;
     struct ddp_addr at; /* Where fd listens. */
-    unsigned n_here, n_guests;
+    unsigned n_here;
     bool has_failed; /* Late guests are only told so, and count as here. */
     uint64_t next_tick;
     char note[DDP_FRAME_TEXT_MAX]; /* The last one who was refused. */
-    struct ddp_conn guests[GUESTS_MAX];
+    struct ddp_guests guests; /* Who have not said HELLO yet. */
     struct pollfd fds[]; /* Listener, guests, b->conns. */
 };
-
-static void guest_drop(struct gather *g, unsigned i)
-{
-    ddp_conn_close(&g->guests[i]);
-    g->guests[i] = g->guests[--g->n_guests];
-}
 
 /* Say no to guest i. `retry`: it may belong to another attempt or job, so
  * that its own job may still come up elsewhere or later. */
@@ -47,12 +39,12 @@ static void refuse(struct gather *g, unsigned i, int code, bool retry,
     char where[DDP_ADDR_TEXT] = "?";
 
     strncat(f.text, text, sizeof f.text - 1);
-    (void)ddp_conn_put(&g->guests[i], &f);
-    if (ddp_addr_remote(g->guests[i].fd, &from))
+    (void)ddp_conn_put(&g->guests.at[i], &f);
+    if (ddp_addr_remote(g->guests.at[i].fd, &from))
         (void)ddp_addr_text(&from, where);
     (void)snprintf(g->note, sizeof g->note, "; refused %s: %.300s", where,
                    text);
-    guest_drop(g, i);
+    ddp_guests_drop(&g->guests, i);
 }
 
 /* Guest i has said HELLO. An error only where the whole job must fail. */
@@ -87,59 +79,44 @@ static int admit(struct gather *g, unsigned i, const struct ddp_frame *f)
         return 0;
     }
     c = &g->b->conns[f->rank - 1];
-    *c = g->guests[i];
+    *c = g->guests.at[i];
     c->rank = (int)f->rank;
-    g->guests[i].fd = -1;
-    guest_drop(g, i);
+    g->guests.at[i].fd = -1;
+    ddp_guests_drop(&g->guests, i);
     (void)ddp_conn_put(c, &welcome); /* If it fails, the next read tells. */
     g->b->listens[f->rank - 1] = f->addr;
     g->b->n_elsewhere += memcmp(f->host, g->b->host, sizeof f->host) != 0;
+    ddp_lives_conn(&g->b->lives, c->rank, c->fd);
     g->n_here++;
     g->next_tick = 0;
     return 0;
 }
 
-static void accept_guests(struct gather *g)
-{
-    for (unsigned i = 0; i < GUESTS_MAX; i++) {
-        int fd = ddp_socket_accept(g->fd);
-
-        if (fd < 0)
-            return;
-        if (g->n_guests == GUESTS_MAX) {
-            ddp_conn_close(&g->guests[0]);
-            memmove(g->guests, g->guests + 1,
-                    (GUESTS_MAX - 1) * sizeof g->guests[0]);
-            g->n_guests--;
-        }
-        ddp_conn_open(&g->guests[g->n_guests++], fd, -1);
-    }
-}
-
-/* Backwards, since a guest that goes is replaced by the last one. */
+/* Backwards, since those behind a guest that goes move up. */
 static int hear_guests(struct gather *g)
 {
-    for (unsigned i = g->n_guests; i-- > 0;) {
+    for (unsigned i = g->guests.n; i-- > 0;) {
         struct ddp_frame f;
-        enum ddp_got got = ddp_conn_get(&g->guests[i], &f);
+        struct ddp_conn *c = &g->guests.at[i];
+        enum ddp_got got = ddp_conn_get(c, &f);
 
         if (got == DDP_GOT_FRAME && f.kind == DDP_HELLO) {
             int rc = admit(g, i, &f);
 
             if (rc)
                 return rc;
-        } else if (got == DDP_GOT_BAD && g->guests[i].version) {
+        } else if (got == DDP_GOT_BAD && c->version) {
             char why[96];
 
             (void)snprintf(why, sizeof why, "the protocol of libddp is %d on "
                            "rank 0 but %u there", DDP_FRAME_VERSION,
-                           g->guests[i].version);
+                           c->version);
             refuse(g, i, DDP_EMISMATCH, true, -1, why);
-        } else if (got != DDP_GOT_NONE ||
-                   ddp_now() - g->guests[i].since > GUEST_MS) {
-            guest_drop(g, i);
+        } else if (got != DDP_GOT_NONE) {
+            ddp_guests_drop(&g->guests, i);
         }
     }
+    ddp_guests_expire(&g->guests, ddp_now());
     return 0;
 }
 
@@ -155,10 +132,10 @@ static int hear_ranks(struct gather *g)
             continue;
         if (got == DDP_GOT_FRAME && f.kind == DDP_FAULT)
             return ddp_boot_relay(g->b, &f);
-        ddp_conn_close(c);
         if (g->b->conf->n_ports == 1)
-            return ddp_boot_fail(g->b, DDP_EPEER, c->rank, "rank %d left "
-                                 "while the job was gathering", c->rank);
+            return ddp_boot_lost(g->b, c->rank, "left while the job was "
+                                 "gathering");
+        ddp_conn_close(c);
         g->b->n_elsewhere = g->b->conf->n_ports; /* Not worth counting. */
         g->n_here--; /* It scans ports, and may have moved on too soon. */
     }
@@ -183,7 +160,7 @@ static void tell_missing(struct gather *g, uint64_t now)
 
 static int gather_late(struct gather *g)
 {
-    char list[128] = "", where[DDP_ADDR_TEXT];
+    char list[128] = "", where[DDP_ADDR_TEXT], note[DDP_GUESTS_NOTE];
     int first = -1;
     size_t len = 0;
 
@@ -197,31 +174,30 @@ static int gather_late(struct gather *g)
     }
     return ddp_boot_fail(g->b, DDP_ETIMEDOUT, first,
                          "%u of %d ranks have not come to %s within %.1f s: "
-                         "%s%s%s", g->b->n_conns - g->n_here, g->b->conf->size,
+                         "%s%s%s%s", g->b->n_conns - g->n_here,
+                         g->b->conf->size,
                          ddp_addr_text(&g->at, where),
                          (double)g->b->conf->timeout_ms / 1000, list,
-                         len >= sizeof list - 16 ? " ..." : "", g->note);
+                         len >= sizeof list - 16 ? " ..." : "",
+                         ddp_guests_note(&g->guests, note), g->note);
 }
 
 static int gather_turn(struct gather *g)
 {
     struct pollfd *p = g->fds;
-    unsigned n = 0;
     uint64_t now = ddp_now();
-    int rc;
+    int ms = ddp_until(now, g->b->deadline, TICK_MS), rc;
+    unsigned n = ddp_guests_poll(&g->guests, g->fd, p, now, &ms);
 
-    p[n++] = (struct pollfd){.fd = g->fd, .events = POLLIN};
-    for (unsigned i = 0; i < g->n_guests; i++)
-        p[n++] = (struct pollfd){.fd = g->guests[i].fd, .events = POLLIN};
     for (unsigned i = 0; i < g->b->n_conns; i++)
         p[n++] = (struct pollfd){.fd = g->b->conns[i].fd, .events = POLLIN};
-    (void)poll(p, n, ddp_until(now, g->b->deadline, TICK_MS));
+    (void)poll(p, n, ms);
     rc = hear_ranks(g);
     if (!rc)
         rc = hear_guests(g);
     if (rc)
         return rc;
-    accept_guests(g);
+    ddp_guests_accept(&g->guests, g->fd, ddp_now());
     tell_missing(g, ddp_now());
     return 0;
 }
@@ -291,7 +267,7 @@ static int gather_deal(struct gather *g)
 
 int ddp_boot_gather(struct ddp_boot *b)
 {
-    size_t n_fds = 1 + GUESTS_MAX + b->n_conns;
+    size_t n_fds = 1 + DDP_GUESTS_MAX + b->n_conns;
     struct gather *g = calloc(1, sizeof *g + n_fds * sizeof g->fds[0]);
     int rc;
 
@@ -299,6 +275,7 @@ int ddp_boot_gather(struct ddp_boot *b)
         return ddp_boot_fail(b, DDP_ENOMEM, -1, "out of memory");
     g->b = b;
     g->fd = -1;
+    ddp_guests_init(&g->guests, DDP_GUESTS_MAX);
     rc = ddp_boot_listen(b, &g->fd, &g->at);
     while (!rc && g->n_here < b->n_conns) {
         rc = gather_turn(g);
@@ -308,8 +285,7 @@ int ddp_boot_gather(struct ddp_boot *b)
     if (rc && g->fd >= 0)
         gather_linger(g);
     ddp_socket_close(&g->fd);
-    while (g->n_guests > 0)
-        guest_drop(g, 0);
+    ddp_guests_end(&g->guests);
     if (!rc)
         rc = gather_deal(g);
     free(g);

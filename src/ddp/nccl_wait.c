@@ -18,7 +18,11 @@ int ddp_nccl_fail(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
     const char *text = n->cuda_error ? n->cuda->text(n->cuda_error)
                                      : n->lib.text(result);
     char why[DDP_WHY + 128], hint[160];
+    int rc = result == DDP_NCCL_REMOTE_ERROR
+                 ? ddp_blame_dead(w->c, w->q, w->err) : 0;
 
+    if (rc)
+        return rc;
     ddp_nccl_hint(result, last ? last : "", hint, sizeof hint);
     (void)snprintf(why, sizeof why, "rank %d: %s: %.60s (%d)%s%.120s%s%s",
                    w->c->rank, doing, text, result,

@@ -74,7 +74,7 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
                       const struct ddp_frame *f)
 {
     if (f->kind == DDP_FAULT)
-        return ddp_blame_by_frame(x->c, f, x->err);
+        return ddp_blame_by_frame(x->c, x->q, f, s->conn->rank, x->err);
     if (f->kind == DDP_BYE) {
         s->ahead->said_bye = true;
         return 0;
@@ -92,6 +92,19 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
                          "neighbour");
     if (s->has_call && !s->ahead->has_call)
         s->waits_for = (int)f->peer; /* Else it is about another call. */
+    return 0;
+}
+
+/* A neighbour is gone that this call needs. Where others may know of one that
+ * went before it they have a moment to tell. */
+static int mourn(struct ddp_call *x, struct ddp_side *s, uint64_t now)
+{
+    if (ddp_blame_knows(x->c))
+        return fail_lost(x, s);
+    if (!x->lost) {
+        x->lost = s;
+        x->lost_until = now + DDP_LOST_MS;
+    }
     return 0;
 }
 
@@ -116,7 +129,7 @@ static int hear(struct ddp_call *x, struct ddp_side *s, uint64_t now)
     /* One that has finished this call may go; its elements are on the way. */
     if ((s->ahead->said_bye || s->is_gone) &&
         (!s->has_call || s == x->lost || (s == &x->next && needs(x, s))))
-        return fail_lost(x, s);
+        return mourn(x, s, now);
     return 0;
 }
 

@@ -181,7 +181,7 @@ static int compare(struct ddp_share *x)
     }
     /* All have come, but some may have given up before the last one did. */
     return ddp_shm_failed(x->s, &fault)
-               ? ddp_blame_by_frame(x->c, &fault, x->err)
+               ? ddp_blame_by_frame(x->c, x->q, &fault, -1, x->err)
                : 0;
 }
 
@@ -291,6 +291,7 @@ int ddp_share_run(struct ddp_comm *c, const struct ddp_request *q,
 {
     struct ddp_share x = {.c = c, .s = c->shm, .q = q, .err = err};
     struct ddp_shm_call *mine;
+    int rc;
 
     c->n_calls++;
     if (atomic_load(&c->is_aborted))
@@ -302,5 +303,8 @@ int ddp_share_run(struct ddp_comm *c, const struct ddp_request *q,
                                   .what = x.mine.what, .type = x.mine.type,
                                   .op = x.mine.op, .root = x.mine.root};
     x.s->chunk = x.last;
-    return run(&x);
+    c->is_sharing = true;
+    rc = run(&x);
+    c->is_sharing = false;
+    return rc;
 }

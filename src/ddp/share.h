@@ -29,6 +29,9 @@ struct ddp_share {
     uint64_t deadline;       /* 0: the clock has not been asked yet, */
     bool is_listening;       /* nor the others been looked at. */
     uint64_t silent_ms;      /* So long without a sign is silence. */
+    const struct ddp_conn *lost; /* This one is gone, and another rank may
+                                  * tell why, */
+    uint64_t lost_until;         /* until then. */
 };
 
 enum ddp_stage { DDP_STAGED, DDP_REDUCED, DDP_DONE };

@@ -4,6 +4,7 @@
 #include "ddp/blame.h"
 #include "ddp/clock.h"
 #include "ddp/share.h"
+#include "ddp/tick.h"
 
 #define SPINS 32 /* Between two looks at the clock. */
 #define LOOK_MAX_MS 25 /* Between two looks at what may have gone wrong. */
@@ -93,14 +94,14 @@ static int find_silent(const struct ddp_share *x, uint64_t now)
 
 /* A neighbour's control connection: what was said, and whether it ended. */
 static int hear(struct ddp_share *x, struct ddp_conn *conn,
-                struct ddp_ahead *ahead)
+                struct ddp_ahead *ahead, uint64_t now)
 {
     struct ddp_frame f;
     enum ddp_got got = DDP_GOT_NONE;
 
     while (conn->fd >= 0 && (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
         if (f.kind == DDP_FAULT)
-            return ddp_blame_by_frame(x->c, &f, x->err);
+            return ddp_blame_by_frame(x->c, x->q, &f, conn->rank, x->err);
         if (f.kind != DDP_BYE)
             return ddp_blame(x->c, x->q, x->err, DDP_EPEER, conn->rank,
                              "a frame that has no place here came from a "
@@ -109,24 +110,21 @@ static int hear(struct ddp_share *x, struct ddp_conn *conn,
     }
     if (got == DDP_GOT_NONE || has_ended(x, (unsigned)conn->rank))
         return 0;
-    /* It may have told why, or left in order, after the look before. */
-    if (ddp_shm_failed(x->s, &f))
-        return ddp_blame_by_frame(x->c, &f, x->err);
+    if (!x->lost) {
+        x->lost = conn;
+        x->lost_until = now + DDP_LOST_MS;
+    }
+    if (!ddp_blame_knows(x->c) && (x->lost != conn || now < x->lost_until))
+        return 0;
     return ddp_blame_lost(x->c, x->q, x->err, conn->rank, ahead->said_bye,
                           conn->error);
 }
 
 static int find_left(struct ddp_share *x)
 {
-    struct ddp_frame f;
-
-    for (unsigned r = 0; r < x->s->n; r++) {
-        if (!atomic_load(&x->s->ranks[r].has_left) || has_ended(x, r))
-            continue;
-        if (ddp_shm_failed(x->s, &f))
-            return ddp_blame_by_frame(x->c, &f, x->err);
-        return ddp_blame_lost(x->c, x->q, x->err, (int)r, true, 0);
-    }
+    for (unsigned r = 0; r < x->s->n; r++)
+        if (atomic_load(&x->s->ranks[r].has_left) && !has_ended(x, r))
+            return ddp_blame_lost(x->c, x->q, x->err, (int)r, true, 0);
     return 0;
 }
 
@@ -139,15 +137,17 @@ static int look(struct ddp_share *x, uint64_t now)
 
     (void)atomic_fetch_add(&x->s->ranks[x->s->rank].beat, 1);
     if (ddp_shm_failed(x->s, &f))
-        return ddp_blame_by_frame(c, &f, x->err);
+        return ddp_blame_by_frame(c, x->q, &f, -1, x->err);
     if (atomic_load(&c->is_aborted))
         return ddp_blame_aborted(c, x->q, x->err);
     take_signs(x, now);
-    rc = hear(x, &c->links.prev, &c->prev_ahead);
-    if (!rc)
-        rc = hear(x, &c->links.next, &c->next_ahead);
+    rc = ddp_lives_knows_all(&c->lives) ? ddp_blame_dead(c, x->q, x->err) : 0;
     if (!rc)
         rc = find_left(x);
+    if (!rc)
+        rc = hear(x, &c->links.prev, &c->prev_ahead, now);
+    if (!rc)
+        rc = hear(x, &c->links.next, &c->next_ahead, now);
     if (!rc && now >= x->deadline) {
         int peer = find_silent(x, now);
 

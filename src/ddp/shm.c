@@ -155,6 +155,7 @@ struct ddp_shm *ddp_shm_create(unsigned n, const uint8_t token[DDP_TOKEN])
     s->head->size = s->size;
     s->head->n = n;
     s->head->slot = (uint32_t)s->slot;
+    atomic_store(&s->ranks[0].pid, (uint32_t)getpid());
     return s;
 }
 
@@ -181,6 +182,8 @@ struct ddp_shm *ddp_shm_open(unsigned rank, unsigned n, uint32_t pid,
         ddp_shm_free(s);
         return NULL;
     }
+    if (s)
+        atomic_store(&s->ranks[rank].pid, (uint32_t)getpid());
     return s;
 }
 

@@ -40,6 +40,7 @@ struct ddp_shm_rank {
     struct ddp_shm_counter staged, reduced, done;
     _Alignas(DDP_LINE) _Atomic uint32_t beat; /* Changes while it waits. */
     _Atomic uint32_t has_left;                /* By ddp_free. */
+    _Atomic uint32_t pid;                     /* 0: not here yet. */
     _Alignas(DDP_LINE) struct ddp_shm_call calls[2]; /* Used in turn. */
 };
 

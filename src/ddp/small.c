@@ -72,7 +72,7 @@ static int hear_ring(struct small *x, unsigned side)
     while (!rc && !x->is_gone[side] &&
            (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
         if (f.kind == DDP_FAULT)
-            return ddp_blame_by_frame(x->c, &f, x->err);
+            return ddp_blame_by_frame(x->c, x->q, &f, conn->rank, x->err);
         if (f.kind == DDP_BYE)
             ahead->said_bye = true;
         else if (f.kind == DDP_CALL)
@@ -102,7 +102,7 @@ static int hear_frames(struct small *x, struct ddp_pair *p)
             return rc ? rc : p->in_len >= (size_t)n + x->bytes;
         }
         if (f.kind == DDP_FAULT)
-            return ddp_blame_by_frame(x->c, &f, x->err);
+            return ddp_blame_by_frame(x->c, x->q, &f, p->rank, x->err);
         if (f.kind == DDP_PING)
             p->waits_for = (int)f.peer;
         else if (f.kind == DDP_BYE)
@@ -114,6 +114,19 @@ static int hear_frames(struct small *x, struct ddp_pair *p)
     return n < 0 ? stray(x, p->rank) : 0;
 }
 
+/* A rank is gone that this call needs. A FAULT may be about to come that tells
+ * why, or of one that went before it. */
+static int mourn(struct small *x, struct ddp_pair *p, uint64_t now)
+{
+    if ((p->said_bye || p->error == 0) && ddp_blame_knows(x->c))
+        return fail_lost(x, p);
+    if (!x->lost) {
+        x->lost = p;
+        x->lost_until = now + DDP_LOST_MS;
+    }
+    return 0;
+}
+
 /* Read from a pair whose elements are wanted: 1 once they are there. */
 static int hear(struct small *x, struct ddp_pair *p, uint64_t now)
 {
@@ -123,13 +136,7 @@ static int hear(struct small *x, struct ddp_pair *p, uint64_t now)
         p->heard = now;
         rc = hear_frames(x, p);
     }
-    if (rc || !p->is_gone || x->lost)
-        return rc;
-    if (p->said_bye || p->error == 0)
-        return fail_lost(x, p);
-    x->lost = p;
-    x->lost_until = now + DDP_LOST_MS;
-    return 0;
+    return rc || !p->is_gone ? rc : mourn(x, p, now);
 }
 
 /* The silent rank that this one waits for, as far as is known; -1: none. */
@@ -285,8 +292,10 @@ static int run_steps(struct small *x)
             if (ddp_pair_put(p, &x->mine, x->q->recv, x->bytes))
                 rc = hear(x, p, x->began); /* A FAULT may have come first. */
             if (rc == 0 && p->is_gone)
-                rc = fail_lost(x, p);
+                rc = mourn(x, p, ddp_now());
             rc = rc < 0 ? rc : 0;
+            while (x->lost && !rc)
+                rc = turn(x);
         }
         if (!rc && steps[i].receives)
             rc = receive(x, &steps[i], p);

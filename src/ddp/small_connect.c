@@ -7,6 +7,7 @@
 #include "ddp/clock.h"
 #include "ddp/double.h"
 #include "ddp/fault.h"
+#include "ddp/guests.h"
 #include "ddp/small.h"
 
 #include <errno.h>
@@ -28,8 +29,7 @@ struct pairing {
     const struct ddp_boot *b;
     uint64_t until;
     struct ddp_conn out[DDP_PAIRS_MAX]; /* To pair i, where it is above. */
-    struct ddp_conn guests[GUESTS_MAX];
-    unsigned n_guests;
+    struct ddp_guests guests;
     bool has_failed;
 };
 
@@ -113,8 +113,8 @@ static struct ddp_pair *introduced(struct pairing *g,
 
 static void step_in(struct pairing *g)
 {
-    for (unsigned i = g->n_guests; i-- > 0;) {
-        struct ddp_conn *c = &g->guests[i];
+    for (unsigned i = g->guests.n; i-- > 0;) {
+        struct ddp_conn *c = &g->guests.at[i];
         struct ddp_frame f;
         struct ddp_pair *p;
         enum ddp_got got = ddp_conn_get(c, &f);
@@ -126,12 +126,9 @@ static void step_in(struct pairing *g)
             p->fd = c->fd;
             c->fd = -1;
         }
-        ddp_conn_close(c);
-        *c = g->guests[--g->n_guests];
+        ddp_guests_drop(&g->guests, i);
     }
-    for (int fd; g->n_guests < GUESTS_MAX &&
-                 (fd = ddp_socket_accept(g->b->ring_fd)) >= 0;)
-        ddp_conn_open(&g->guests[g->n_guests++], fd, -1);
+    ddp_guests_accept(&g->guests, g->b->ring_fd, ddp_now());
 }
 
 static bool is_complete(const struct pairing *g)
@@ -146,13 +143,13 @@ static void turn(struct pairing *g)
 {
     struct pollfd p[DDP_PAIRS_MAX + 1 + GUESTS_MAX];
     unsigned n = g->c->links.n_pairs, m = n;
+    uint64_t now = ddp_now();
+    int ms = ddp_until(now, g->until, CONNECT_MS);
 
     for (unsigned i = 0; i < n; i++)
         p[i] = (struct pollfd){.fd = g->out[i].fd, .events = POLLOUT};
-    p[m++] = (struct pollfd){.fd = g->b->ring_fd, .events = POLLIN};
-    for (unsigned i = 0; i < g->n_guests; i++)
-        p[m++] = (struct pollfd){.fd = g->guests[i].fd, .events = POLLIN};
-    if (poll(p, m, ddp_until(ddp_now(), g->until, CONNECT_MS)) <= 0)
+    m += ddp_guests_poll(&g->guests, g->b->ring_fd, p + m, now, &ms);
+    if (poll(p, m, ms) < 0)
         return;
     for (unsigned i = 0; i < n; i++)
         if (p[i].revents)
@@ -202,8 +199,7 @@ static int connect_pairs(struct pairing *g, struct place *all,
         drop_pairs(&g->c->links);
     for (unsigned i = 0; i < DDP_PAIRS_MAX; i++)
         ddp_conn_close(&g->out[i]);
-    while (g->n_guests > 0)
-        ddp_conn_close(&g->guests[--g->n_guests]);
+    ddp_guests_end(&g->guests);
     return rc;
 }
 
@@ -233,6 +229,7 @@ int ddp_small_connect(struct ddp_comm *c, const struct ddp_boot *b,
     if (all && g && make_pairs(c)) {
         g->c = c;
         g->b = b;
+        ddp_guests_init(&g->guests, GUESTS_MAX);
         for (unsigned i = 0; i < DDP_PAIRS_MAX; i++)
             g->out[i].fd = -1;
         rc = connect_pairs(g, all, err);

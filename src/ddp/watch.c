@@ -14,11 +14,11 @@ void ddp_watch_begin(struct ddp_watch *w, struct ddp_comm *c,
 }
 
 /* What a neighbour says meanwhile: it may have come to the next call. */
-static int take(struct ddp_watch *w, struct ddp_ahead *ahead,
+static int take(struct ddp_watch *w, struct ddp_ahead *ahead, int from,
                 const struct ddp_frame *f)
 {
     if (f->kind == DDP_FAULT)
-        return ddp_blame_by_frame(w->c, f, w->err);
+        return ddp_blame_by_frame(w->c, w->q, f, from, w->err);
     if (f->kind == DDP_BYE)
         ahead->said_bye = true;
     if (f->kind == DDP_CALL) {
@@ -36,7 +36,7 @@ static int hear(struct ddp_watch *w, struct ddp_conn *conn,
     int rc;
 
     while (conn->fd >= 0 && (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
-        rc = take(w, ahead, &f);
+        rc = take(w, ahead, conn->rank, &f);
         if (rc)
             return rc;
     }
@@ -60,7 +60,7 @@ int ddp_watch_look(struct ddp_watch *w, uint64_t now)
     if (c->size == 1)
         return 0;
     if (c->shm && ddp_shm_failed(c->shm, &f))
-        return ddp_blame_by_frame(c, &f, w->err);
+        return ddp_blame_by_frame(c, w->q, &f, -1, w->err);
     rc = hear(w, &c->links.prev, &c->prev_ahead, now);
     if (!rc)
         rc = hear(w, &c->links.next, &c->next_ahead, now);

@@ -46,6 +46,59 @@ deadline" ended 3 10 0 1 3
 done
 unset DDP_TRANSPORT
 
+pids_of()
+{
+    local r
+    for r; do echo "${pids[r]}"; done
+}
+# A rank dies, and a launcher has stopped another one before anybody looks:
+# who is left names the first of the two, also where its neighbour is the
+# second one.
+for how in auto:1000000 tcp:1000000 tcp:100; do
+    export DDP_TRANSPORT=${how%:*}
+    for n in 4 5; do
+        start $n "$check" loop "${how#*:}"
+        ok "$how: $n ranks are in a loop, of which one will die" \
+            until_true 30 said "in the loop" $(seq 0 $((n - 1)))
+        kill -STOP "${pids[@]}"
+        for r in 3 $((n == 4 ? 2 : 4)); do
+            kill -9 "${pids[r]}"
+            until_true 10 gone "${pids[r]}"
+        done
+        left=(2 1 0)
+        [ $n = 5 ] || left=(1 0)
+        # In small calls one waits for the next one, and hears of it then.
+        [ "$how" != tcp:100 ] || kill -CONT $(pids_of "${left[@]}")
+        for r in "${left[@]}"; do
+            kill -CONT "${pids[r]}" 2>/dev/null
+            ok "$how: rank $r of $n wakes up and fails" ended 3 15 $r
+            ok "$how: and names rank 3" \
+                said "code -6 peer 3 .*rank 3 died or failed" $r
+        done
+    done
+done
+unset DDP_TRANSPORT
+
+# The same before all have come: rank 2 is not there yet.
+n=4 MASTER_PORT=$(free_port) pids=()
+rm -f "$T"/out.*
+for r in 0 1 3; do rank $r "$check" sums; done
+# welcome: rank 0 has answered ranks 1 and 3.
+welcome()
+{
+    [ "$(ss -Htni state established "sport = :$MASTER_PORT" |
+        grep -c bytes_sent)" = 2 ]
+}
+ok "two ranks have come to rank 0" until_true 20 welcome
+kill -STOP "${pids[0]}"
+for r in 3 1; do
+    kill -9 "${pids[r]}"
+    until_true 10 gone "${pids[r]}"
+done
+kill -CONT "${pids[0]}"
+ok "rank 0 fails" ended 3 15 0
+ok "and names the first one that died" said "peer 3 .*rank 3 left while" 0
+
 # A limit of file size, on one rank: the memory cannot be made.
 limited()
 {
