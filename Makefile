@@ -70,7 +70,8 @@ agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))
 ddp_src    := $(wildcard src/ddp/*.c)
-probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c))
+probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c) \
+    src/base/std_fds.c)
 fetch_main := src/fetch/main.c
 fetch_src  := $(filter-out $(fetch_main),$(wildcard src/fetch/*.c))
 fetch_obj  := $(fetch_src:%.c=$(O)/obj/%.o)

@@ -4,6 +4,7 @@
 
 #include "agent/help_parts.h"
 #include "agent/option_table.h"
+#include "base/std_fds.h"
 
 #include <string.h>
 
@@ -192,6 +193,7 @@ int help_write(FILE *out, const char *view, struct err *e)
     const struct opt_command *c =
         strcmp(view, "env") == 0 ? NULL
         : opt_find_command(strncmp(view, "agent ", 6) == 0 ? view + 6 : view);
+    const char *why;
 
     if (c && c->kind == OPT_OWN)
         print_text(out, c);
@@ -209,7 +211,8 @@ int help_write(FILE *out, const char *view, struct err *e)
         print_json(out);
     else
         return err_set(e, ERR_USAGE, "--help=%.40s: no such view", view);
-    if (fflush(out) != 0 || ferror(out))
-        return err_set(e, ERR_RESOURCE, "the help cannot be written");
+    why = std_fds_end(out);
+    if (why)
+        return err_set(e, ERR_RESOURCE, "write to stdout: %s", why);
     return 0;
 }

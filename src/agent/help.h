@@ -9,8 +9,8 @@
 
 /* Write `view` to `out`: "text", "man", "bash", "zsh", "env", "json", or the
  * name of one command: "stage", "verify", "manifest", "agent env" (since "env"
- * lists the variables). Fails with ERR_USAGE
- * for another view and with ERR_RESOURCE where `out` takes no more. */
+ * lists the variables). Fails with ERR_USAGE for another view and with
+ * ERR_RESOURCE where `out` takes no more. */
 int help_write(FILE *out, const char *view, struct err *e);
 
 #endif

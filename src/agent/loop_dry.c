@@ -3,6 +3,7 @@
 #include "agent/loop_parts.h"
 
 #include "base/jsonw.h"
+#include "base/std_fds.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -130,11 +131,15 @@ static size_t room(const struct loop *l)
 /* Write what there is, and go on in the same buffer. */
 static int flush(struct text *t, struct err *e)
 {
+    const char *why;
+
     if (t->cut)
         return err_set(e, ERR_AGENT, "the plan does not fit in %zu bytes; "
                        "this is a fault of agent", t->cap);
-    if (fwrite(t->at, 1, t->len, stdout) != t->len || fflush(stdout) != 0)
-        return err_set(e, ERR_RESOURCE, "stdout cannot be written to");
+    (void)fwrite(t->at, 1, t->len, stdout);
+    why = std_fds_end(stdout);
+    if (why)
+        return err_set(e, ERR_RESOURCE, "write to stdout: %s", why);
     text_init(t, t->at, t->cap);
     return 0;
 }

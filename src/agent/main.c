@@ -10,6 +10,7 @@
 #include "agent/topology_place.h"
 #include "agent/torchrun.h"
 #include "base/log.h"
+#include "base/std_fds.h"
 #include "dataset/commands.h"
 
 #include <errno.h>
@@ -36,22 +37,6 @@ extern int __nss_configure_lookup(const char *database, const char *sources);
 static void use_plain_names(void)
 {
     (void)__nss_configure_lookup("hosts", "files dns");
-}
-
-/* Descriptors 0-2 must be something: a later open() would land there, and a
- * worker's output with it. */
-static void fill_standard_descriptors(void)
-{
-    int fds[2];
-
-    for (int fd = 0; fd < 3; fd++) {
-        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF)
-            continue;
-        if (open("/dev/null", O_RDWR) == fd)
-            continue;
-        if (pipe(fds) == 0 && fds[0] > 2)
-            (void)close(fds[0]);
-    }
 }
 
 /* `agent fetch` and the like: a program of its own, beside agent or in PATH. */
@@ -140,16 +125,19 @@ int main(int argc, char **argv)
     static struct options o;
     struct err e;
     sigset_t all;
+    bool no_stdout;
     int level;
 
     /* PID 1 has no default actions: a signal that comes before its handler is
      * dropped by the kernel. Blocked, it waits. */
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    fill_standard_descriptors();
+    no_stdout = std_fds_fill();
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     if (options_read_at(&o, argc, argv, environ, topology_place, &e) != 0)
         return last_words_early(&o, &e);
+    if (no_stdout && o.command == CMD_RUN && !o.dry_run)
+        std_fds_swallow();
     level = LOG_INFO + (int)o.verbose - (int)o.quiet;
     if (level < LOG_ERROR)
         level = LOG_ERROR;

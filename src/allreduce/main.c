@@ -2,9 +2,7 @@
  * torchrun or any other launcher that libddp knows. */
 #include "allreduce/measure.h"
 #include "allreduce/opts.h"
-
-#include <errno.h>
-#include <string.h>
+#include "base/std_fds.h"
 
 static int run(const struct opts *o, struct err *e)
 {
@@ -25,8 +23,10 @@ int main(int argc, char **argv)
 {
     struct opts o;
     struct err e;
+    const char *why;
     int rc;
 
+    (void)std_fds_fill();
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     rc = opts_read(&o, argc, argv, &e);
     if (rc == 0 && o.view != CLI_RUN)
@@ -37,10 +37,9 @@ int main(int argc, char **argv)
         fprintf(stderr, "agent-allreduce: %s\n", e.text);
         return -rc;
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fprintf(stderr, "agent-allreduce: cannot write to stdout: %s\n",
-                strerror(errno));
-        return ERR_RESOURCE;
-    }
-    return rc;
+    why = std_fds_end(stdout);
+    if (!why)
+        return rc;
+    fprintf(stderr, "agent-allreduce: write to stdout: %s\n", why);
+    return ERR_RESOURCE;
 }

@@ -2,8 +2,8 @@
 #include "base/log.h"
 
 #include "base/err.h"
+#include "base/std_fds.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,8 +76,10 @@ void log_line(enum log_level level, const char *fmt, ...)
 
 int log_end_stdout(void)
 {
-    if (fflush(stdout) == 0 && !ferror(stdout))
+    const char *why = std_fds_end(stdout);
+
+    if (!why)
         return 0;
-    log_error("write to stdout: %s", strerror(errno));
+    log_error("write to stdout: %s", why);
     return ERR_RESOURCE;
 }

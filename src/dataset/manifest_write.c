@@ -1,9 +1,10 @@
 /* manifest_write: the formats of `agent manifest`; see manifest.h. */
 #include "dataset/manifest.h"
 
+#include "base/std_fds.h"
+
 #include <jansson.h>
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,9 @@ static int no_memory(struct err *e)
 
 static int check_stream(FILE *out, struct err *e)
 {
-    if (fflush(out) == 0 && !ferror(out))
-        return 0;
-    return err_set(e, ERR_RESOURCE, "write the manifest: %s",
-                   strerror(errno));
+    const char *why = std_fds_end(out);
+
+    return why ? err_set(e, ERR_RESOURCE, "write the manifest: %s", why) : 0;
 }
 
 /* Write `s` as a JSON string. False where it is no UTF-8. */

@@ -2,6 +2,7 @@
  * built. A program of its own: agent itself downloads nothing. */
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/std_fds.h"
 #include "dataset/load.h"
 #include "fetch/args.h"
 #include "fetch/run.h"
@@ -85,6 +86,7 @@ int main(int argc, char **argv)
     struct err e;
     int rc, level;
 
+    (void)std_fds_fill();
     rc = args_read(&a, argc, argv, &e);
     if (rc == 0 && a.view != CLI_RUN) {
         args_write_help(stdout, a.view);

@@ -1,7 +1,8 @@
 /* agent-probe: prints as JSON what this machine has: GPUs, NCCL, RDMA. */
 #include "probe/probe.h"
 
-#include <errno.h>
+#include "base/std_fds.h"
+
 #include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -60,6 +61,16 @@ static bool is_list(const char *list)
     }
 }
 
+static int end_stdout(void)
+{
+    const char *why = std_fds_end(stdout);
+
+    if (!why)
+        return 0;
+    fprintf(stderr, "agent-probe: write to stdout: %s\n", why);
+    return 202;
+}
+
 static int print_all(const char *only, unsigned timeout_ms)
 {
     json_t *all = json_object();
@@ -74,14 +85,15 @@ static int print_all(const char *only, unsigned timeout_ms)
         if (!only || is_in(only, parts[i].name))
             r = json_object_set_new(all, parts[i].name,
                                     probe_part(parts[i].fill, timeout_ms));
+    if (r == 0 && json_dumpf(all, stdout, JSON_INDENT(2)) != 0 &&
+        !ferror(stdout))
+        r = -1;
     if (r != 0) {
         fprintf(stderr, "agent-probe: no memory or no more processes\n");
         r = 202;
-    } else if (json_dumpf(all, stdout, JSON_INDENT(2)) != 0 ||
-               putchar('\n') == EOF || fflush(stdout) != 0) {
-        fprintf(stderr, "agent-probe: cannot write to stdout: %s\n",
-                strerror(errno));
-        r = 202;
+    } else {
+        (void)putchar('\n');
+        r = end_stdout();
     }
     json_decref(all);
     return r;
@@ -100,6 +112,7 @@ int main(int argc, char **argv)
     char *end;
     int c;
 
+    (void)std_fds_fill();
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (c) {
         case 'o':
@@ -116,9 +129,11 @@ int main(int argc, char **argv)
                                  optarg);
             break;
         case 'h':
-            return fputs(usage, stdout) < 0 ? 202 : 0;
+            (void)fputs(usage, stdout);
+            return end_stdout();
         case 'v':
-            return puts("agent-probe " AGENT_VERSION) < 0 ? 202 : 0;
+            (void)puts("agent-probe " AGENT_VERSION);
+            return end_stdout();
         default:
             return 64; /* getopt has said what is wrong. */
         }
