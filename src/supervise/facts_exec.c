@@ -22,14 +22,17 @@ static bool find_file(const char *command, char path[PATH_MAX])
 
     if (strchr(command, '/'))
         return text_copy(path, PATH_MAX, command) && access(path, F_OK) == 0;
-    for (dirs = dirs ? dirs : "/bin:/usr/bin"; *dirs;) {
+    for (dirs = dirs ? dirs : "/bin:/usr/bin"; dirs;) {
         size_t n = strcspn(dirs, ":");
 
-        (void)snprintf(path, PATH_MAX, "%.*s/%.1024s",
-                       n < 2048 ? (int)n : 2048, dirs, command);
+        if (n > 0)
+            (void)snprintf(path, PATH_MAX, "%.*s/%.1024s",
+                           n < 2048 ? (int)n : 2048, dirs, command);
+        else /* The current folder, also at the end of PATH. */
+            (void)snprintf(path, PATH_MAX, "./%.1024s", command);
         if (access(path, F_OK) == 0)
             return true;
-        dirs += n + (dirs[n] == ':');
+        dirs = dirs[n] ? dirs + n + 1 : NULL;
     }
     return false;
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -164,12 +165,35 @@ static void test_exec(void **state)
     assert_false(facts_ran_by_shell("no-such-command-here", 127));
 }
 
+/* Folders of PATH without a name are the current one. */
+static void test_path(void **state)
+{
+    static const char *const paths[] = {"", ":/no/such", "/no/such:",
+                                        "/no/such::/none"};
+    const char *old = getenv("PATH");
+    char was[4096], here[PATH_MAX], out[FACTS_TEXT_MAX];
+
+    (void)state;
+    (void)snprintf(was, sizeof was, "%s", old ? old : "");
+    assert_non_null(getcwd(here, sizeof here));
+    write_file("here", "hello");
+    assert_int_equal(chdir(top), 0);
+    for (unsigned i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        assert_int_equal(setenv("PATH", paths[i], 1), 0);
+        facts_exec("here", ENOEXEC, out, sizeof out);
+        if (!strstr(out, "'./here' is no program"))
+            fail_msg("PATH=%s: '%s'", paths[i], out);
+    }
+    assert_int_equal(setenv("PATH", was, 1), 0);
+    assert_int_equal(chdir(here), 0);
+}
+
 int main(void)
 {
 #define CASE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(test_v2), CASE(test_v2_of_the_host), CASE(test_v1),
-        CASE(test_nothing_to_read), CASE(test_exec),
+        CASE(test_nothing_to_read), CASE(test_exec), CASE(test_path),
     };
 
     return cmocka_run_group_tests_name("facts", tests, NULL, NULL);
