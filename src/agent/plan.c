@@ -19,6 +19,7 @@
 #define FILES_PER_WORKER 4  /* Pipes. */
 #define FEW_GUESTS 256      /* Fewer at once are worth a warning. */
 #define LEAST_GUESTS 16
+#define PORTS_MAX 4096     /* That are looked at for a free row of them. */
 
 static const char *variable(char *const *envp, const char *name)
 {
@@ -185,6 +186,19 @@ static void count_files(struct plan *p)
     p->n_guests = room > LEAST_GUESTS ? (uint32_t)room : LEAST_GUESTS;
 }
 
+/* Of MASTER_PORT and those after it that workers listen on: with TF_CONFIG
+ * each has one. Where one may be chosen, those of all pods are looked for: pods
+ * may be on one host. */
+static unsigned count_ports(const struct plan *p)
+{
+    const struct options *o = p->o;
+    unsigned n = o->master_port_given ? 1 : o->nnodes;
+
+    if (!(o->contracts & CONTRACT_TENSORFLOW) || p->nproc == 0)
+        return 1;
+    return n > PORTS_MAX / p->nproc ? p->nproc : n * p->nproc;
+}
+
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e)
 {
@@ -245,8 +259,8 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         ret->service_host = variable(envp, "KUBERNETES_SERVICE_HOST");
     }
     if (r == 0 && ret->node_rank == 0)
-        r = port_claim(&ret->master_port, o->master_port_given,
-                       &ret->master_port_moved, e);
+        r = port_claim(&ret->master_port, count_ports(ret),
+                       o->master_port_given, &ret->master_port_moved, e);
     return r;
 }
 

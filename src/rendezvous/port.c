@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define PORT_MAX 65535u
+
 /* The descriptor stays open, and the name taken, until agent ends. */
 bool port_claim_name(const char *what, unsigned port)
 {
@@ -72,14 +74,34 @@ static bool is_free(unsigned port, unsigned *ret_port)
     return r != EADDRINUSE;
 }
 
-int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
+/* The first of `n` ports from `port` on that is taken; 0: none is. */
+static unsigned first_taken(unsigned port, unsigned n)
+{
+    unsigned unused;
+
+    for (unsigned i = 0; i < n && port + i <= PORT_MAX; i++)
+        if (!is_free(port + i, &unused))
+            return port + i;
+    return 0;
+}
+
+int port_claim(unsigned *port, unsigned n, bool asked, bool *ret_moved,
+               struct err *e)
 {
     char who[128];
-    unsigned other = 0;
+    unsigned other = 0, taken = first_taken(*port, n);
 
     *ret_moved = false;
-    if (is_free(*port, &other) && port_claim_name("master", *port))
+    if (!taken && port_claim_name("master", *port))
         return 0;
+    if (asked && taken > *port) {
+        port_holder(taken, who, sizeof who);
+        return err_set(e, ERR_RESOURCE,
+                       "--master-port %u: the workers listen on %u ports from "
+                       "it on, and %u is taken%s%s: give another one, or none "
+                       "to have a free one chosen", *port, n, taken,
+                       who[0] ? " by " : "", who);
+    }
     if (asked) {
         port_holder(*port, who, sizeof who);
         return err_set(e, ERR_RESOURCE,
@@ -88,7 +110,8 @@ int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e)
                        *port, who[0] ? " by " : "", who);
     }
     for (int i = 0; i < 100; i++)
-        if (is_free(0, &other) && other && port_claim_name("master", other)) {
+        if (is_free(0, &other) && other && other + n - 1 <= PORT_MAX &&
+            !first_taken(other, n) && port_claim_name("master", other)) {
             *port = other;
             *ret_moved = true;
             return 0;

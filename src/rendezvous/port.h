@@ -7,12 +7,13 @@
 
 #include <stdbool.h>
 
-/* Claim *port for this agent's life: it is free, and no other agent of this
- * network namespace has claimed it (an abstract socket name: nothing is bound
- * that a worker would stumble over). A taken one is ERR_RESOURCE and names its
- * holder if it was `asked` for, else a free one is put in *port and
- * *ret_moved is set. */
-int port_claim(unsigned *port, bool asked, bool *ret_moved, struct err *e);
+/* Claim *port for this agent's life: it and the n - 1 after it are free, and no
+ * other agent of this network namespace has claimed it (an abstract socket
+ * name: nothing is bound that a worker would stumble over). A taken one is
+ * ERR_RESOURCE and names its holder if it was `asked` for, else a free one is
+ * put in *port and *ret_moved is set. */
+int port_claim(unsigned *port, unsigned n, bool asked, bool *ret_moved,
+               struct err *e);
 
 /* Hold a port of 127.0.0.1 for this agent's life on which nobody can listen:
  * bound, and not listening, so that every connection is refused at once.

@@ -60,7 +60,7 @@ static void test_claim_free(void **state)
     struct err e = {0};
 
     (void)state;
-    assert_int_equal(port_claim(&port, true, &moved, &e), 0);
+    assert_int_equal(port_claim(&port, 1, true, &moved, &e), 0);
     assert_int_equal(port, was);
     assert_false(moved);
     assert_int_equal(e.code, 0);
@@ -76,14 +76,14 @@ static void test_claimed_by_another_agent(void **state)
     struct err e = {0};
 
     (void)state;
-    assert_int_equal(port_claim(&port, false, &moved, &e), 0);
+    assert_int_equal(port_claim(&port, 1, false, &moved, &e), 0);
     other = port;
-    assert_int_equal(port_claim(&other, true, &moved, &e), -ERR_RESOURCE);
+    assert_int_equal(port_claim(&other, 1, true, &moved, &e), -ERR_RESOURCE);
     (void)snprintf(want, sizeof want, "--master-port %u is taken: give another "
                    "one, or none to have a free one chosen", port);
     assert_string_equal(e.text, want);
     assert_int_equal(other, port);
-    assert_int_equal(port_claim(&other, false, &moved, &e), 0);
+    assert_int_equal(port_claim(&other, 1, false, &moved, &e), 0);
     assert_true(moved);
     assert_true(other != port && other > 0 && other < 65536);
 }
@@ -103,15 +103,40 @@ static void claim_taken(const char *ip)
     port_holder(port, holder, sizeof holder);
     assert_string_equal(holder, who);
     moved_to = port;
-    assert_int_equal(port_claim(&moved_to, true, &moved, &e), -ERR_RESOURCE);
+    assert_int_equal(port_claim(&moved_to, 1, true, &moved, &e), -ERR_RESOURCE);
     assert_int_equal(e.code, ERR_RESOURCE);
     (void)snprintf(want, sizeof want, "--master-port %u is taken by %s: give "
                    "another one, or none to have a free one chosen", port,
                    who);
     assert_string_equal(e.text, want);
-    assert_int_equal(port_claim(&moved_to, false, &moved, &e), 0);
+    assert_int_equal(port_claim(&moved_to, 1, false, &moved, &e), 0);
     assert_true(moved);
     assert_int_not_equal(moved_to, port);
+}
+
+/* A row of ports, of which a later one is taken. */
+static void test_a_row(void **state)
+{
+    unsigned held = 0, port, first;
+    autoclose int fd = listen_on("127.0.0.1", &held);
+    char want[64];
+    bool moved;
+    struct err e = {0};
+
+    (void)state;
+    assert_true(fd >= 0 && held > 2);
+    first = port = held - 2;
+    assert_int_equal(port_claim(&port, 3, true, &moved, &e), -ERR_RESOURCE);
+    (void)snprintf(want, sizeof want, "on 3 ports from it on, and %u is taken",
+                   held);
+    if (!strstr(e.text, want)) /* Or somebody has one before it. */
+        assert_non_null(strstr(e.text, "is taken"));
+    assert_int_equal(port_claim(&port, 3, false, &moved, &e), 0);
+    assert_true(moved);
+    assert_true(port + 2 < first || port > held);
+    port = 65535; /* That there are none is said elsewhere. */
+    (void)port_claim(&port, 2, true, &moved, &e);
+    assert_null(strstr(e.text, "65536"));
 }
 
 static void test_taken(void **state)
@@ -190,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_claim_free),
         cmocka_unit_test(test_claimed_by_another_agent),
+        cmocka_unit_test(test_a_row),
         cmocka_unit_test(test_taken),
         cmocka_unit_test(test_nobody_holds_it),
         cmocka_unit_test(test_names),
