@@ -107,12 +107,18 @@ int topo_fail(struct topo_guess *g, const char *fmt, ...)
     return err_set(g->e, ERR_USAGE, "%s", text);
 }
 
-bool topo_has_zero(const struct topo_guess *g)
+bool topo_is_one_pod(const struct topo_guess *g)
 {
+    const char *s = g->at[TOPO_NNODES].text;
     uint32_t n;
 
+    return s && (strcmp(s, "1:1") == 0 || (topo_number(s, &n) && n == 1));
+}
+
+bool topo_has_zero(const struct topo_guess *g)
+{
     return g->at[TOPO_MASTER_ADDR].text || g->in->given[TOPO_MASTER_ADDR] ||
-           (topo_number(g->at[TOPO_NNODES].text, &n) && n == 1);
+           topo_is_one_pod(g);
 }
 
 const char *topology_option(enum topo_key key)
@@ -160,11 +166,12 @@ static void compare(struct topology *t, const struct topo_guess *g)
     (void)text_make_utf8(t->warning, sizeof t->warning - 1);
 }
 
+/* But for what was taken all the same: PET_NPROC_PER_NODE and the like. */
 static void ignore_all(struct topology *t, const struct topo_guess *g,
                        const char *why)
 {
     for (int k = 0; k < TOPO_KEYS; k++)
-        if (g->at[k].text)
+        if (g->at[k].text && g->at[k].text != t->at[k].text)
             topo_ignore(t, g->at[k].source, g->at[k].text, why);
 }
 
@@ -205,10 +212,7 @@ static bool is_inside(struct topology *t, const struct topology_in *in)
 /* More than one pod, says a dialect that lacks the rest. */
 static bool is_half(const struct topo_guess *g)
 {
-    const char *size = g->at[TOPO_NNODES].text;
-    uint32_t n;
-
-    return size && (!topo_number(size, &n) || n > 1) &&
+    return g->at[TOPO_NNODES].text && !topo_is_one_pod(g) &&
            (g->at[TOPO_NODE_RANK].text ||
             strcmp(g->at[TOPO_NNODES].source, "PET_NNODES") == 0);
 }
@@ -293,8 +297,10 @@ int topology_read(struct topology *ret, const struct topology_in *in,
             t->dialect = dialects[i].name;
             memcpy(t->at, g.at, sizeof t->at);
             add_pet(t, &g);
-        } else if (!half.at[TOPO_NNODES].text && is_half(&g)) {
-            half = g;
+        } else {
+            if (!half.at[TOPO_NNODES].text && is_half(&g))
+                half = g;
+            ignore_all(t, &g, "it does not tell all that is needed");
         }
     }
     if (rc == 0 && !t->dialect && half.at[TOPO_NNODES].text &&

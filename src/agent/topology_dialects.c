@@ -5,6 +5,7 @@
 #include "base/text.h"
 
 #include <string.h>
+#include <strings.h>
 
 struct row {
     enum topo_key key;
@@ -17,13 +18,6 @@ static void take_all(struct topo_guess *g, const struct row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         (void)topo_take(g, rows[i].key, rows[i].name);
-}
-
-static bool is_one_pod(const struct topo_guess *g)
-{
-    uint32_t n;
-
-    return topo_number(g->at[TOPO_NNODES].text, &n) && n == 1;
 }
 
 /* --- PET_*: Trainer v2, PyTorchJob v1, and whoever sets torchrun's own --- */
@@ -65,7 +59,7 @@ static bool pet_endpoint(struct topo_guess *g, const char *text,
         host = text + 1;
         len = strcspn(host, "]");
         port = host[len] && host[len + 1] == ':' ? host + len + 2 : NULL;
-    } else if (colon && strchr(text, ':') == colon) {
+    } else if (colon) { /* As torchrun has it: the last one. */
         len = (size_t)(colon - text);
         port = colon + 1;
     }
@@ -90,34 +84,66 @@ static bool has(const struct topo_guess *g, const char *name)
     return false;
 }
 
+/* PyTorchJob sets it to the empty string, for yes. */
+static bool is_alone(const struct topo_guess *g)
+{
+    static const char *const no[] = {"false", "no", "off"};
+    const char *text = topo_get(g, "PET_STANDALONE");
+
+    for (unsigned i = 0; text && i < sizeof no / sizeof no[0]; i++)
+        if (strcasecmp(text, no[i]) == 0)
+            return false;
+    return has(g, "PET_STANDALONE") &&
+           (!text || text[strspn(text, "0")] != '\0');
+}
+
+static int pet_alone(struct topo_guess *g)
+{
+    static const enum topo_key keys[] = {TOPO_NNODES, TOPO_NODE_RANK,
+                                         TOPO_MASTER_ADDR};
+
+    for (unsigned i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        struct topo_value *v = &g->at[keys[i]];
+
+        if (v->text && (keys[i] != TOPO_NNODES || !topo_is_one_pod(g)))
+            topo_ignore(g->to, v->source, v->text,
+                        "PET_STANDALONE: this pod alone");
+        if (keys[i] == TOPO_MASTER_ADDR)
+            *v = (struct topo_value){NULL, NULL};
+    }
+    g->is_complete = topo_say(g, TOPO_NNODES, "PET_STANDALONE", "1") &&
+                     topo_say(g, TOPO_NODE_RANK, "PET_STANDALONE", "0");
+    return 0;
+}
+
 int topo_read_pet(struct topo_guess *g)
 {
     const char *backend = topo_get(g, "PET_RDZV_BACKEND");
     const char *endpoint = topo_get(g, "PET_RDZV_ENDPOINT");
-    const char *alone = topo_get(g, "PET_STANDALONE");
+    bool is_static, is_known;
     int rc;
 
     TAKE(g, pet);
-    /* PyTorchJob sets it to the empty string. */
-    if (has(g, "PET_STANDALONE") && (!alone || (strcmp(alone, "0") != 0 &&
-                                                strcmp(alone, "false") != 0))) {
-        g->at[TOPO_MASTER_ADDR] = (struct topo_value){NULL, NULL};
-        g->is_complete = topo_say(g, TOPO_NNODES, "PET_STANDALONE", "1") &&
-                         topo_say(g, TOPO_NODE_RANK, "PET_STANDALONE", "0");
-        return 0;
-    }
+    if (is_alone(g))
+        return pet_alone(g);
     if (!g->at[TOPO_NNODES].text)
         return 0;
     rc = pet_backend(g, backend);
     if (rc != 0)
         return rc;
-    if (endpoint && !pet_endpoint(g, endpoint,
-                                  backend && strcmp(backend, "static") == 0))
+    /* Rank and address count, and a PyTorchJob has this besides. */
+    is_known = g->at[TOPO_NODE_RANK].text && g->at[TOPO_MASTER_ADDR].text;
+    if (endpoint && is_known)
+        topo_ignore(g->to, "PET_RDZV_ENDPOINT", endpoint,
+                    "PET_NODE_RANK and PET_MASTER_ADDR come first");
+    is_static = backend ? strcmp(backend, "static") == 0
+                        : g->at[TOPO_NODE_RANK].text != NULL;
+    if (endpoint && !is_known && !pet_endpoint(g, endpoint, is_static))
         return topo_fail(g, "PET_RDZV_ENDPOINT=%.60s: too long", endpoint);
     /* c10d without ranks: whose address it is, coordinates. */
-    if (!g->at[TOPO_NODE_RANK].text && endpoint && !is_one_pod(g))
+    if (!g->at[TOPO_NODE_RANK].text && endpoint && !topo_is_one_pod(g))
         (void)topo_say(g, TOPO_NODE_RANK, "PET_RDZV_ENDPOINT", "auto");
-    g->is_complete = is_one_pod(g) ||
+    g->is_complete = topo_is_one_pod(g) ||
                      (g->at[TOPO_NNODES].text &&
                       (g->at[TOPO_NODE_RANK].text ||
                        g->in->given[TOPO_NODE_RANK]) && topo_has_zero(g));
@@ -185,7 +211,9 @@ int topo_read_indexed(struct topo_guess *g)
         return 0;
     if (!g->in->given[TOPO_NNODES]) {
         topo_ignore(g->to, name, g->at[TOPO_NODE_RANK].text,
-                    "how many pods there are is not told: give --nnodes");
+                    g->to->dialect ? "another platform comes first"
+                                   : "how many pods there are is not told: "
+                                     "give --nnodes");
         return 0;
     }
     if (!g->in->given[TOPO_MASTER_ADDR])

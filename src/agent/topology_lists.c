@@ -190,31 +190,52 @@ int topo_read_slurm(struct topo_guess *g)
 
 /* --- the MPI operator's host file, without mpirun --- */
 
+/* The next host at or after `s`, NULL at the end. */
+static const char *next_host(const char *s, size_t *ret_len)
+{
+    while (*s) {
+        s += strspn(s, " \t\r\n");
+        *ret_len = strcspn(s, " \t\r\n:");
+        if (*ret_len > 0 && *s != '#')
+            return s;
+        s += strcspn(s, "\n");
+    }
+    return NULL;
+}
+
+/* A host may have a line for each of its slots. */
+static bool is_double(const char *file, const char *host, size_t len)
+{
+    size_t n;
+
+    for (const char *s = next_host(file, &n); s && s < host;
+         s = next_host(s + strcspn(s, "\n"), &n))
+        if (n == len && memcmp(s, host, len) == 0)
+            return true;
+    return false;
+}
+
 int topo_read_hostfile(struct topo_guess *g)
 {
     const struct topo_place *p = topo_place(g);
-    const char *first = NULL;
-    size_t first_len = 0;
+    const char *file = p->hostfile ? p->hostfile : "", *first = NULL;
+    size_t first_len = 0, len;
     uint32_t n = 0, rank = 0;
     bool found = false;
 
-    for (const char *s = p->hostfile; s && *s;) {
-        size_t len;
-
-        s += strspn(s, " \t\r\n");
-        len = strcspn(s, " \t\r\n:");
-        if (len > 0 && *s != '#') {
-            if (n == 0) {
-                first = s;
-                first_len = len;
-            }
-            if (!found && is_host(s, len, p->host)) {
-                found = true;
-                rank = n;
-            }
-            n++;
+    for (const char *s = next_host(file, &len); s;
+         s = next_host(s + strcspn(s, "\n"), &len)) {
+        if (is_double(file, s, len))
+            continue;
+        if (n == 0) {
+            first = s;
+            first_len = len;
         }
-        s += strcspn(s, "\n");
+        if (!found && is_host(s, len, p->host)) {
+            found = true;
+            rank = n;
+        }
+        n++;
     }
     if (!found)
         return 0; /* The launcher is not in it. */

@@ -38,6 +38,9 @@ void topo_ignore(struct topology *t, const char *name, const char *text,
 int topo_fail(struct topo_guess *g, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* "1", or "1:1" as torchrun has it by default. */
+bool topo_is_one_pod(const struct topo_guess *g);
+
 /* Pods are one, or pod 0 has an address, be it by option. */
 bool topo_has_zero(const struct topo_guess *g);
 
