@@ -69,6 +69,7 @@ enum value {
 };
 
 #define CONTRACT_DEVICE_MAX 128
+#define JAX_PLACES 6u
 #define CONTRACT_OWN (1u << CONTRACTS) /* Always. */
 
 static const struct row {
@@ -175,6 +176,36 @@ static bool stands_back(const struct contract_in *in, const struct row *row)
            row->value != NOTHING && (in->nnodes == 1 || !counts);
 }
 
+static bool base_has(const struct contract_in *in, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *const *s = in->base_env; *s; s++)
+        if (strncmp(*s, name, len) == 0 && (*s)[len] == '=')
+            return true;
+    return false;
+}
+
+/* JAX takes its place in the job from these where they are there, whatever else
+ * it is told; there they are agent's own, which is one for each node. */
+static void add_jax_places(struct env *v, const struct contract_in *in)
+{
+    static const struct row places[] = {
+        {CONTRACT_JAX, "SLURM_PROCID", RANK, "w"},
+        {CONTRACT_JAX, "SLURM_NTASKS", WORLD, "w"},
+        {CONTRACT_JAX, "SLURM_LOCALID", LOCAL_RANK, "w"},
+        {CONTRACT_JAX, "OMPI_COMM_WORLD_RANK", RANK, "w"},
+        {CONTRACT_JAX, "OMPI_COMM_WORLD_SIZE", WORLD, "w"},
+        {CONTRACT_JAX, "OMPI_COMM_WORLD_LOCAL_RANK", LOCAL_RANK, "w"},
+    };
+
+    if (!(in->dialects & CONTRACT_JAX) || in->kind != CONTRACT_WORKER)
+        return;
+    for (unsigned i = 0; i < JAX_PLACES; i++)
+        if (base_has(in, places[i].name))
+            add_row(v, in, &places[i]);
+}
+
 void contract_add_dialects(struct env *v, const struct contract_in *in)
 {
     for (unsigned i = 0; i < N_ROWS; i++) {
@@ -189,6 +220,7 @@ void contract_add_dialects(struct env *v, const struct contract_in *in)
                             row->value <= NODES)) /* Of the pod. */
             v->drops[v->n_drops++] = row->name;
     }
+    add_jax_places(v, in);
 }
 
 /* Where ps-lite listens; by itself it takes the first interface, and fails
@@ -200,6 +232,7 @@ static void add_dmlc_place(struct env *v, const struct contract_in *in)
             if (stands_back(in, &rows[i]) &&
                 strchr(rows[i].kinds, letters[in->kind]))
                 add_row(v, in, &rows[i]);
+    env_add(v, "DMLC_JOB_CLUSTER=local"); /* Of dmlc's launchers. */
     if (in->nnodes > 1) {
         env_add(v, "DMLC_USE_KUBERNETES=1"); /* The scheduler: any address. */
         if (in->gloo_ifname && !env_has(v, "DMLC_NODE_HOST="))
@@ -231,6 +264,6 @@ void contract_room_dialects(const struct contract_in *in, size_t *bytes,
     *bytes += in->dialects & CONTRACT_TENSORFLOW ? CONTRACT_STRING_MAX : 0;
     *bytes += in->virtual_local_rank ? CONTRACT_DEVICE_MAX : 0;
     *bytes += in->signals ? strlen(in->signals) : 0;
-    *bytes += 3 * 64; /* contract_add_unset() */
-    *entries += N_ROWS + 3;
+    *bytes += (4 + JAX_PLACES) * 64; /* contract_add_unset() */
+    *entries += N_ROWS + 4 + JAX_PLACES;
 }

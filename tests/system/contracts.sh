@@ -31,6 +31,12 @@ has "tensorflow" "$T/out" "^\[rank1\] TF_CONFIG=\{\"cluster\": \{\"worker\": \
 has "mxnet" "$T/out" '^\[rank1\] DMLC_ROLE=worker$'
 has "torch" "$T/out" '^\[rank1\] RANK=1$'
 
+# What srun told agent is of agent, and JAX would take it for the worker's.
+SLURM_JOB_ID=7 SLURM_JOB_NUM_NODES=1 SLURM_NODEID=0 SLURM_PROCID=0 \
+    SLURM_LOCALID=0 SLURM_NTASKS=1 SLURM_STEP_NODELIST=localhost \
+    run --contract jax --nproc 2 -- env
+is "jax under srun" "$(of 1 'SLURM_(PROCID|NTASKS|LOCALID)')" \
+    'SLURM_LOCALID=1 SLURM_NTASKS=2 SLURM_PROCID=1 '
 RANK=0 WORLD_SIZE=1 run --contract jax --pre-start 'env | grep -c JAX_; :' \
     -- env
 is "no torch" "$(of 0 '(RANK|WORLD_SIZE|MASTER_|TORCHELASTIC)')" ''

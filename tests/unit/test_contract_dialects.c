@@ -32,6 +32,7 @@ static const struct want wants[] = {
     {CONTRACT_MXNET, "DMLC_WORKER_ID", "10"},
     {CONTRACT_MXNET, "DMLC_TASK_ID", "10"},
     {CONTRACT_MXNET, "DMLC_NUM_ATTEMPT", "3"},
+    {CONTRACT_MXNET, "DMLC_JOB_CLUSTER", "local"},
     {CONTRACT_MXNET, "DMLC_USE_KUBERNETES", "1"},
     {CONTRACT_TENSORFLOW, "TF_CONFIG",
      "{\"cluster\": {\"worker\": [\"w0:29501\", \"w0:29502\", \"w0:29503\", "
@@ -119,6 +120,39 @@ static void test_the_base(void **state)
     assert_var(&v, "WORLD_SIZE", NULL);
     assert_var(&v, "MASTER_ADDR", "w9");
     assert_var(&v, "JAX_PROCESS_ID", "1");
+    env_free(&v);
+}
+
+/* JAX believes Slurm and mpirun, which started one agent on each node. */
+static void test_jax_on_a_platform(void **state)
+{
+    static const char *const base[] = {
+        "SLURM_JOB_ID=7", "SLURM_NODEID=1", "SLURM_PROCID=1", "SLURM_NTASKS=2",
+        "SLURM_LOCALID=0", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2",
+        "OMPI_COMM_WORLD_LOCAL_RANK=0", NULL};
+    static const struct want places[] = {
+        {0, "SLURM_PROCID", "10"}, {0, "SLURM_NTASKS", "12"},
+        {0, "SLURM_LOCALID", "2"}, {0, "OMPI_COMM_WORLD_RANK", "10"},
+        {0, "OMPI_COMM_WORLD_SIZE", "12"},
+        {0, "OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+    };
+    struct contract_in in = job_in(CONTRACT_JAX, base);
+    struct env v = build(&in);
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof places / sizeof places[0]; i++)
+        assert_var(&v, places[i].name, places[i].value);
+    assert_var(&v, "SLURM_NODEID", "1");
+    assert_var(&v, "SLURM_JOB_ID", "7");
+    env_free(&v);
+    in = job_in(CONTRACT_TORCH, base); /* Who knows of them by another. */
+    v = build(&in);
+    assert_var(&v, "SLURM_PROCID", "1");
+    assert_var(&v, "SLURM_NTASKS", "2");
+    env_free(&v);
+    in = job_in(CONTRACT_JAX, no_env);
+    v = build(&in);
+    assert_var(&v, "SLURM_PROCID", NULL);
     env_free(&v);
 }
 
@@ -325,6 +359,7 @@ int main(void)
         cmocka_unit_test(test_each_alone),
         cmocka_unit_test(test_all_at_once),
         cmocka_unit_test(test_the_base),
+        cmocka_unit_test(test_jax_on_a_platform),
         cmocka_unit_test(test_a_pre_start_has_no_rank),
         cmocka_unit_test(test_servers),
         cmocka_unit_test(test_platform_roles),
