@@ -1,7 +1,9 @@
 """The examples of docs/platforms.md: `list` their sections, or check one.
 
-For each pod of the example agent gets the variables that the platform would
-set, and its command's own options; all pods must agree on one job."""
+Each pod of the example runs its command as it is written, with the variables
+that the platform would set, all of them in a network namespace whose hosts file
+has their names: one job of all ranks must come of it. Of srun and mpirun it is
+what they start on each node."""
 import json
 import os
 import pathlib
@@ -9,10 +11,15 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 
 import yaml
 
-NPROC = {"nvidia.com/gpu": 8}
+GPUS = "0,1,2,3,4,5,6,7"
+TRAIN = """import json, os
+print(json.dumps({k: os.environ[k] for k in (
+    "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "MASTER_ADDR")}))
+"""
 
 
 def sections():
@@ -155,30 +162,76 @@ READERS = {
 }
 
 
+def programs(folder, has_python):
+    """What is in the image: agent, Python, and what is trained."""
+    (folder / "bin").mkdir()
+    (folder / "bin/agent").symlink_to(os.environ["AGENT_PROGRAM"])
+    for name in ("python3", "python")[:1 + has_python]:
+        (folder / "bin" / name).symlink_to("/usr/bin/python3")
+    for name in ("train.py", "serve.py"):
+        (folder / name).write_text(TRAIN)
+
+
+def run_pods(pods):
+    """The output of each, as objects of its ranks. In the namespaces."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        programs(folder, len(pods) > 1)
+        hosts = "".join(f"127.0.0.1 {n}\n" for n in sorted(
+            {"localhost", *(zero for _, _, zero in pods)} - {"127.0.0.1"}))
+        (folder / "hosts").write_text(hosts)
+        subprocess.run(["mount", "--bind", folder / "hosts", "/etc/hosts"],
+                       check=True)
+        subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+        path = f"{folder}/bin" + (":/usr/bin:/bin" if len(pods) > 1 else "")
+        running = [subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={"PATH": path, **env}) for env, command, _ in pods]
+        for p in running:
+            out, err = p.communicate(timeout=120)
+            assert p.returncode == 0, err
+            yield [json.loads(line[line.index("{"):])
+                   for line in out.splitlines()]
+
+
+def check_job(pods, nprocs):
+    """All ranks, each once, and all of them in one job."""
+    ranks = [{**rank, "pod": str(pod)}
+             for pod, output in enumerate(run_pods(pods)) for rank in output]
+    base = [sum(nprocs[:pod]) for pod in range(len(pods) + 1)]
+    want = [{"RANK": str(base[pod] + i), "WORLD_SIZE": str(base[-1]),
+             "LOCAL_WORLD_SIZE": str(nprocs[pod]), "GROUP_RANK": str(pod),
+             "MASTER_ADDR": pods[pod][2], "pod": str(pod)}
+            for pod in range(len(pods)) for i in range(nprocs[pod])]
+    ranks.sort(key=lambda r: int(r["RANK"]))
+    assert ranks == want, (ranks, want)
+
+
+def check_env(env, options, want):
+    """What agent makes of the pod's variables; its number of workers."""
+    run = subprocess.run(
+        [os.environ["AGENT_PROGRAM"], "env", "--json", *options], text=True,
+        env={"PATH": os.environ["PATH"], **env}, capture_output=True)
+    assert run.returncode == 0 and not run.stderr, run.stderr
+    got = {k: v["value"] for k, v in json.loads(run.stdout).items()}
+    assert {k: got[k] for k in want} == want, (got, want)
+    return got["nproc"]
+
+
 def check(name):
-    agent = os.environ["AGENT_PROGRAM"]
     language, text = only(dict(sections())[name])
     docs = list(yaml.safe_load_all(text)) if language == "yaml" else [text]
-    pods = list(READERS[name](*docs))
-    for rank, (env, command, zero) in enumerate(pods):
+    pods, nprocs = [], []
+    for rank, (env, command, zero) in enumerate(READERS[name](*docs)):
         assert command[0] == "agent" and "--" in command, command
-        options = command[1:command.index("--")]
-        env = {"PATH": os.environ["PATH"], "CUDA_VISIBLE_DEVICES":
-               "0,1,2,3,4,5,6,7", **{k: str(v) for k, v in env.items()}}
-        run = subprocess.run([agent, "env", "--json", *options], env=env,
-                             capture_output=True, text=True)
-        assert run.returncode == 0 and not run.stderr, run.stderr
-        got = {k: v["value"] for k, v in json.loads(run.stdout).items()}
-        want = {"nnodes": len(pods), "node_rank": rank, "master_addr": zero}
-        nproc = [w for w in options if w.startswith("--nproc")]
-        want["nproc"] = 8 if not nproc else got["nproc"]
-        assert {k: got[k] for k in want} == want, (got, want)
-        # `agent -- true` in that place has no option that is refused.
-        alone = [w for w in options if not re.match(
-            "--(nnodes|node-rank|master-addr|nproc)", w)]
-        if " ".join(alone) == " ".join(options):
-            subprocess.run([agent, "--nnodes=1", "--nproc=1", *options, "--",
-                            "true"], env=env, check=True, timeout=60)
+        env = {**{k: str(v) for k, v in env.items()},
+               "CUDA_VISIBLE_DEVICES": GPUS}
+        pods.append((env, command, zero))
+        nprocs.append((rank, env, command[1:command.index("--")], zero))
+    check_job(pods, [check_env(env, options, {
+        "nnodes": len(pods), "node_rank": rank, "master_addr": zero})
+        for rank, env, options, zero in nprocs])
 
 
 if sys.argv[1] == "list":
