@@ -146,6 +146,9 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
                        in->round);
     else if (has_prefix && in->kind == CONTRACT_PRE_START)
         (void)text_copy(prefix, sizeof prefix, "[pre-start] ");
+    else if (has_prefix && o->torchrun.is_on && is_rank)
+        torchrun_prefix(o, in->role, in->local_rank, rank, prefix,
+                        sizeof prefix);
     else if (has_prefix)
         (void)contract_expand(in, o->log_prefix, prefix, sizeof prefix);
     if (o->log_format == LOG_FORMAT_TEXT && prefix[0] &&

@@ -48,10 +48,12 @@ extern const struct opt_type opt_type_flag, opt_type_count, opt_type_number,
     opt_type_cpu_bind, opt_type_nccl_ifname, opt_type_checks,
     opt_type_signal;
 /* torchrun_types.c: of torchrun's table alone. */
-extern const struct opt_type torchrun_type_backend, torchrun_type_seconds,
-    torchrun_type_method, torchrun_type_std, torchrun_type_local_ranks,
-    torchrun_type_filter, torchrun_type_signals, torchrun_type_plugin,
-    torchrun_type_binding;
+extern const struct opt_type torchrun_type_flag, torchrun_type_text,
+    torchrun_type_dir, torchrun_type_handler, torchrun_type_number,
+    torchrun_type_port, torchrun_type_nproc, torchrun_type_nnodes,
+    torchrun_type_backend, torchrun_type_seconds, torchrun_type_method,
+    torchrun_type_std, torchrun_type_local_ranks, torchrun_type_filter,
+    torchrun_type_signals, torchrun_type_plugin, torchrun_type_binding;
 
 /* Fail: "--grace=12x: " (or "AGENT_GRACE=12x: ") and the text. */
 int opt_fault(const struct opt_value *v, struct err *e, const char *fmt, ...)

@@ -42,11 +42,12 @@ static int next_word(struct reader *r, struct opt_value *v, int *i)
 
     if (!word)
         return opt_fault(v, r->e, "it needs a value: %s", arg);
-    if (word[0] == '-' && word[1] == '-')
+    if (word[0] == '-' &&
+        (word[1] == '-' || (is_torchrun(r) && torchrun_is_option(word))))
         return opt_fault(v, r->e, "it needs a value, %s, and %s follows (a "
-                         "value that begins with -- is given as --%s=VALUE)",
+                         "value that begins with %s is given as --%s=VALUE)",
                          arg, opt_shown(shown, word, strlen(word)),
-                         v->row->name);
+                         word[1] == '-' ? "--" : "-", v->row->name);
     v->text = word;
     ++*i;
     return 0;
@@ -105,8 +106,8 @@ static int short_options(struct reader *r, int *i)
         name[1] = *s;
         if (!row)
             return unknown(r, word, strcspn(word, "="), word + 1);
-        if (has_value && s[1])
-            v.text = s + 1;
+        if (has_value && s[1]) /* "-t=3" is torchrun's alone. */
+            v.text = s + 1 + (is_torchrun(r) && s[1] == '=');
         else if (has_value && (row->commands & r->command->bit) &&
                  next_word(r, &v, i) != 0)
             return -ERR_USAGE;
@@ -177,6 +178,10 @@ static int check_run(struct reader *r)
                        "%s %u must be less than %s %u",
                        options_said_by(o, TOPO_NODE_RANK), o->node_rank,
                        options_said_by(o, TOPO_NNODES), o->nnodes);
+    if (o->nnodes > 1 && o->barrier_port == o->master_port)
+        return err_set(r->e, ERR_USAGE, "port %u is both --master-port and "
+                       "--barrier-port; give another --barrier-port, the same "
+                       "on all pods", o->master_port);
     if (o->http_port && (o->http_port == o->master_port ||
                          (o->nnodes > 1 && (o->http_port == o->barrier_port ||
                                             o->http_port == o->mesh_port))))

@@ -80,7 +80,7 @@ struct std_choice {
 struct torchrun_options {
     bool is_on;
     bool is_c10d, standalone;
-    const char *endpoint, *conf, *host, *local_addr;
+    const char *backend, *endpoint, *conf, *host, *local_addr;
     bool never_coordinates; /* is_host=0 of --rdzv-conf. */
     bool module, no_python, run_path;
     struct std_choice redirects, tee;
@@ -89,13 +89,12 @@ struct torchrun_options {
     const char *filters[2]; /* Of stdout, stderr; NULL: none. */
     const char *signals;    /* As given; */
     uint64_t stop_with;     /* those that would else be passed on. */
-    const char *without_effect;
     bool virtual_local_rank;
     enum cpu_bind numa_binding;
     unsigned shutdown_s;
     bool random_id; /* job_id is to be made. */
     char address[256]; /* What master_addr points at. */
-    char prefix[OPT_PREFIX_MAX + 1];
+    const char *prefix; /* A template of Python's; see torchrun_prefix(). */
     char run_id[40];
     char run_dir[OPT_RUN_DIR_MAX]; /* "": none; holds attempt_<n>/. */
 };

@@ -70,12 +70,15 @@ static int take_host(struct reader *r, const char *option, const char *host,
 static int take_endpoint(struct reader *r, unsigned *ret_port)
 {
     static const char option[] = "--rdzv-endpoint";
-    const char *text = r->o->torchrun.endpoint, *colon = strrchr(text, ':');
+    const char *text = r->o->torchrun.endpoint, *colon;
     size_t len = strlen(text);
     uint64_t port;
 
+    torchrun_strip(&text, &len);
+    colon = memrchr(text, ':', len);
     if (colon && text[len - 1] != ']') {
-        if (!opt_read_uint(colon + 1, strlen(colon + 1), 0, 65535, &port))
+        if (!opt_read_uint(colon + 1, len - (size_t)(colon + 1 - text), 0,
+                           65535, &port))
             return err_set(r->e, ERR_USAGE, "%s=%.80s: use HOST:PORT, or "
                            "[ADDRESS]:PORT for IPv6", option, text);
         *ret_port = (unsigned)port;
@@ -120,8 +123,8 @@ static int settle_static(struct reader *r)
 static int settle_alone(struct reader *r)
 {
     struct options *o = r->o;
-    const char *host = o->torchrun.local_addr ? o->torchrun.local_addr
-                                              : "127.0.0.1";
+    const char *given = o->torchrun.local_addr;
+    const char *host = given && *given ? given : "127.0.0.1";
 
     o->nnodes = o->min_nodes = 1;
     o->node_rank = 0;
@@ -190,32 +193,34 @@ static int take_conf(struct reader *r, const char *item, size_t len)
     } times[] = {{"timeout", is_c10d ? NULL : &o->barrier_timeout_ms},
                  {"join_timeout", is_c10d ? &o->barrier_timeout_ms : NULL},
                  {"last_call_timeout", is_c10d ? &o->last_call_ms : NULL}};
-    size_t key = strcspn(item, "=");
+    size_t key = strcspn(item, "="), all = len;
     const char *value = item + key + 1;
     uint64_t s;
     int yes;
 
-    if (key == 0 || key + 1 >= len)
-        return conf_fault(r, item, len, "use KEY=VALUE,KEY=VALUE");
-    len -= key + 1;
+    len = key < len ? len - key - 1 : 0;
+    torchrun_strip(&value, &len);
+    torchrun_strip(&item, &key);
+    if (key == 0 || len == 0)
+        return conf_fault(r, item, all, "use KEY=VALUE,KEY=VALUE");
     for (unsigned i = 0; i < 3; i++) {
         if (strlen(times[i].key) != key || memcmp(times[i].key, item, key) != 0)
             continue;
         if (!opt_read_uint(value, len, 1, 86400 * 365, &s))
-            return conf_fault(r, item, key + 1 + len, "use whole seconds");
+            return conf_fault(r, item, all, "use whole seconds");
         if (times[i].ms)
             *times[i].ms = s * 1000;
     }
     if (key == 7 && memcmp(item, "is_host", 7) == 0 && is_c10d) {
         yes = read_yes(value, len);
         if (yes < 0)
-            return conf_fault(r, item, key + 1 + len, "use 0 or 1");
+            return conf_fault(r, item, all, "use 0 or 1");
         o->any_node_rank = o->any_node_rank && yes == 0;
         o->torchrun.never_coordinates = yes == 0;
     }
     if (key == 10 && memcmp(item, "store_type", 10) == 0 &&
         !(len == 3 && memcmp(value, "tcp", 3) == 0))
-        return conf_fault(r, item, key + 1 + len, "only tcp is served: the "
+        return conf_fault(r, item, all, "only tcp is served: the "
                           "pods meet at a port of node rank 0");
     return 0;
 }
@@ -223,26 +228,52 @@ static int take_conf(struct reader *r, const char *item, size_t len)
 static int read_conf(struct reader *r)
 {
     const char *s = r->o->torchrun.conf;
+    size_t all = strlen(s);
     int e = 0;
 
     r->o->barrier_timeout_ms = r->o->torchrun.is_c10d ? 600000 : 900000;
-    while (e == 0 && *s) {
-        size_t len = strcspn(s, ","), skip = strspn(s, " ");
+    torchrun_strip(&s, &all);
+    for (bool more = all > 0; e == 0 && more;) {
+        size_t len = strcspn(s, ","), n = len;
+        const char *item = s;
 
-        e = take_conf(r, s + skip, len > skip ? len - skip : 0);
-        s += len + (s[len] == ',');
+        more = s[len] == ',';
+        s += len + more;
+        torchrun_strip(&item, &n);
+        e = take_conf(r, item, n);
     }
     return e;
+}
+
+/* --standalone has a back-end of its own. */
+static int settle_backend(struct reader *r)
+{
+    struct torchrun_options *t = &r->o->torchrun;
+    const char *name = *from_of(r, "rdzv-backend") == BY_WORD
+                           ? "--rdzv-backend" : "PET_RDZV_BACKEND";
+
+    t->is_c10d = strcmp(t->backend, "c10d") == 0;
+    if (t->standalone || t->is_c10d || strcmp(t->backend, "static") == 0)
+        return 0;
+    if (strncmp(t->backend, "etcd", 4) == 0)
+        return err_set(r->e, ERR_USAGE, "%s=%.40s: etcd is not served: agent "
+                       "has a rendezvous of its own on node rank 0, and needs "
+                       "no other server; use c10d, with the host of one of "
+                       "the pods as --rdzv-endpoint", name, t->backend);
+    return err_set(r->e, ERR_USAGE, "%s=%.40s: use one of: static, c10d", name,
+                   t->backend);
 }
 
 static int settle_rendezvous(struct reader *r)
 {
     struct options *o = r->o;
     struct torchrun_options *t = &o->torchrun;
+    int e = settle_backend(r);
     bool is_default = !t->is_c10d && !t->endpoint[0] && o->nnodes == 1 &&
                       !is_given(r, "master-port");
-    int e;
 
+    if (e != 0)
+        return e;
     if (t->standalone && o->min_nodes > 1)
         return err_set(r->e, ERR_USAGE, "--standalone with %u pods or more: "
                        "the others could not join; leave one of the two out",
@@ -260,25 +291,15 @@ static int settle_rendezvous(struct reader *r)
 
 /* --- the rest --- */
 
-static void make_prefix(struct options *o, const char *template)
-{
-    static const struct torchrun_name macros[] = {
-        {"role_name", "{role}"},
-        {"local_rank", "{local_rank}"},
-        {"rank", "{rank}"}};
-
-    if (!template || !*template)
-        template = "[${role_name}${local_rank}]:";
-    (void)torchrun_substitute(macros, 3, template, o->torchrun.prefix,
-                              sizeof o->torchrun.prefix);
-    o->log_prefix = o->torchrun.prefix;
-}
-
 static int settle_logs(struct reader *r, char *const *envp)
 {
     struct options *o = r->o;
+    const char *prefix = variable(envp,
+                                  "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
 
-    make_prefix(o, variable(envp, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"));
+    o->torchrun.prefix = prefix && *prefix ? prefix
+                                           : "[${role_name}${local_rank}]:";
+    o->log_prefix = "[{role}{local_rank}]:"; /* Of servers. */
     o->torchrun.no_logs = o->log_dir && strcmp(o->log_dir, "/dev/null") == 0;
     if (o->torchrun.no_logs)
         o->log_dir = NULL;

@@ -24,6 +24,18 @@ struct torchrun_name {
 bool torchrun_substitute(const struct torchrun_name *names, unsigned n,
                          const char *src, char *out, size_t cap);
 
+/* A word that argparse takes for an option and not for a value: one that
+ * begins with a dash, but for "-", negative numbers and what has a blank. */
+bool torchrun_is_option(const char *word);
+
+/* Leave blanks and line ends at both sides aside, as Python's int() does. */
+void torchrun_strip(const char **s, size_t *len);
+
+/* What stands before a worker's line, cut to fit. */
+void torchrun_prefix(const struct options *o, const char *role,
+                     uint32_t local_rank, uint32_t rank, char *out,
+                     size_t cap);
+
 /* What becomes of one stream of a worker. */
 struct torchrun_stream {
     bool is_shown, has_prefix, has_file, is_filtered;

@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static unsigned choice_of(const struct std_choice *c, uint32_t local_rank)
@@ -28,6 +30,19 @@ void torchrun_stream(const struct options *o, uint32_t local_rank, bool is_err,
     ret->has_prefix = tee;
     ret->has_file = tee || redirect;
     ret->is_filtered = tee && passes && t->filters[is_err];
+}
+
+void torchrun_prefix(const struct options *o, const char *role,
+                     uint32_t local_rank, uint32_t rank, char *out, size_t cap)
+{
+    char numbers[2][12];
+    const struct torchrun_name names[] = {{"role_name", role},
+                                          {"local_rank", numbers[0]},
+                                          {"rank", numbers[1]}};
+
+    (void)snprintf(numbers[0], sizeof numbers[0], "%" PRIu32, local_rank);
+    (void)snprintf(numbers[1], sizeof numbers[1], "%" PRIu32, rank);
+    (void)torchrun_substitute(names, 3, o->torchrun.prefix, out, cap);
 }
 
 bool torchrun_has_files(const struct options *o)

@@ -31,8 +31,8 @@ static bool try(char *out, size_t cap, const char *dir, size_t dir_len,
                 const char *name)
 {
     struct stat s;
-    int n = snprintf(out, cap, "%.*s/%s", (int)dir_len, dir_len ? dir : ".",
-                     name);
+    int n = snprintf(out, cap, "%.*s/%s", dir_len ? (int)dir_len : 1,
+                     dir_len ? dir : ".", name); /* "" in PATH is here. */
 
     return n > 0 && (size_t)n < cap && stat(out, &s) == 0 &&
            S_ISREG(s.st_mode) && access(out, X_OK) == 0;
@@ -123,6 +123,18 @@ static const char *find_python(const char *argv0, char *const *envp)
     return NULL;
 }
 
+/* Workers have /dev/null there, and Python would end with 0. */
+static bool is_stdin(const char *script)
+{
+    static const char *const names[] = {"-", "/dev/stdin", "/dev/fd/0",
+                                        "/proc/self/fd/0"};
+
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(script, names[i]) == 0)
+            return true;
+    return false;
+}
+
 /* The interpreter and its options, the script, and what follows. */
 static int make_args(struct options *o, const char *argv0, char *const *envp,
                      struct err *e)
@@ -138,6 +150,9 @@ static int make_args(struct options *o, const char *argv0, char *const *envp,
 
     if (t->no_python && !t->run_path)
         return 0;
+    if (!t->module && is_stdin(o->args[0]))
+        return err_set(e, ERR_USAGE, "%s: the script is on stdin, and workers "
+                       "have /dev/null there; write it to a file", o->args[0]);
     python = find_python(argv0, envp);
     if (!python)
         return err_set(e, ERR_NOTFOUND, "no Python: neither python nor python3 "

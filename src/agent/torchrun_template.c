@@ -1,5 +1,6 @@
-/* torchrun_template: the templates of Python's string module, as torchrun has
- * them in the script's arguments and in the prefix; see torchrun.h. */
+/* torchrun_template: text as Python takes it: its blanks, and the templates of
+ * its string module, as torchrun has them in the script's arguments and in the
+ * prefix; see torchrun.h. */
 #include "agent/torchrun.h"
 
 #include "base/text.h"
@@ -23,6 +24,34 @@ static const char *find(const struct torchrun_name *names, unsigned n,
             memcmp(names[i].name, name, len) == 0)
             return names[i].value;
     return NULL;
+}
+
+bool torchrun_is_option(const char *word)
+{
+    static const char digits[] = "0123456789";
+    size_t whole = strspn(word + 1, digits);
+    const char *rest = word + 1 + whole;
+
+    if (word[0] != '-' || word[1] == '\0' || strchr(word, ' '))
+        return false;
+    if (*rest == '.')
+        return rest[1] == '\0' || rest[1 + strspn(rest + 1, digits)] != '\0';
+    return whole == 0 || *rest != '\0';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+void torchrun_strip(const char **s, size_t *len)
+{
+    while (*len > 0 && is_blank(**s)) {
+        ++*s;
+        --*len;
+    }
+    while (*len > 0 && is_blank((*s)[*len - 1]))
+        --*len;
 }
 
 bool torchrun_substitute(const struct torchrun_name *names, unsigned n,

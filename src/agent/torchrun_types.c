@@ -1,11 +1,13 @@
 /* torchrun_types: the kinds of values of torchrun's table that agent's own
  * table does not have. */
 #include "agent/option_table.h"
+#include "agent/torchrun.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define NUMBER_MAX 40 /* Of a number's text, NUL included. */
 #define FIELD(o, row, type) ((type *)(void *)((char *)(o) + (row)->at))
 
 /* Nothing is kept of values without an effect, and no view prints them. */
@@ -17,27 +19,66 @@ static void nothing_print(const struct opt_row *row, const struct options *o,
     (void)t;
 }
 
+/* Of no account with --standalone, so it is looked at later. */
 static const char *const backend_words[] = {"static", "c10d", NULL};
 
 static int backend_read(const struct opt_value *v, struct options *o,
                         struct err *e)
 {
-    int i;
-
-    if (strncmp(v->text, "etcd", 4) == 0)
-        return opt_fault(v, e, "etcd is not served: agent has a rendezvous of "
-                         "its own on node rank 0, and needs no other server; "
-                         "use c10d, with the host of one of the pods as "
-                         "--rdzv-endpoint");
-    i = opt_read_choice(v, e);
-    if (i < 0)
-        return -ERR_USAGE;
-    o->torchrun.is_c10d = i == 1;
+    (void)e;
+    o->torchrun.backend = v->text;
     return 0;
 }
 
-static int seconds_read(const struct opt_value *v, struct options *o,
-                        struct err *e)
+/* Numbers come from files with a newline at their end, and Python does not
+ * mind. */
+static int read_stripped(const struct opt_value *v, struct options *o,
+                         struct err *e, const struct opt_type *type)
+{
+    char number[NUMBER_MAX];
+    struct opt_value plain = *v;
+    const char *s = v->text ? v->text : "";
+    size_t len = strlen(s);
+
+    torchrun_strip(&s, &len);
+    if (v->text && len < sizeof number) {
+        memcpy(number, s, len);
+        number[len] = '\0';
+        plain.text = number;
+    }
+    return type->read(&plain, o, e);
+}
+
+#define STRIPPED(id)                                                           \
+    static int id##_read(const struct opt_value *v, struct options *o,         \
+                         struct err *e)                                        \
+    {                                                                          \
+        return read_stripped(v, o, e, &opt_type_##id);                         \
+    }
+static const char *const nproc_words[] = {"auto", "gpu", "cpu", NULL};
+/* Python's bool(int()), and the words that agent's own have. */
+static int int_flag_read(const struct opt_value *v, struct options *o,
+                           struct err *e)
+{
+    uint64_t n;
+
+    if (v->text && v->is_variable &&
+        opt_read_uint(v->text, strlen(v->text), 0, UINT32_MAX, &n)) {
+        *FIELD(o, v->row, bool) = n > 0;
+        return 0;
+    }
+    return opt_type_flag.read(v, o, e);
+}
+
+static const struct opt_type opt_type_flag_of_int = {.read = int_flag_read};
+STRIPPED(flag_of_int)
+STRIPPED(number)
+STRIPPED(port)
+STRIPPED(nproc)
+STRIPPED(nnodes)
+
+static int plain_seconds_read(const struct opt_value *v, struct options *o,
+                              struct err *e)
 {
     char *end;
     double s = strtod(v->text, &end);
@@ -47,6 +88,9 @@ static int seconds_read(const struct opt_value *v, struct options *o,
         return opt_fault(v, e, "use a number of seconds");
     return 0;
 }
+
+static const struct opt_type opt_type_seconds = {.read = plain_seconds_read};
+STRIPPED(seconds)
 
 static const char *const method_words[] = {"spawn", "fork", "forkserver",
                                            NULL};
@@ -94,12 +138,12 @@ static int local_ranks_read(const struct opt_value *v, struct options *o,
     const char *s = v->text;
 
     while (*s) {
-        size_t len = strcspn(s, ",");
+        size_t len = strcspn(s, ","), n = len;
+        const char *number = s;
         uint64_t rank = 0;
 
-        while (len > 0 && *s == ' ')
-            s++, len--;
-        if (!opt_read_uint(s, len, 0, OPT_MAX_NPROC - 1, &rank) ||
+        torchrun_strip(&number, &n);
+        if (!opt_read_uint(number, n, 0, OPT_MAX_NPROC - 1, &rank) ||
             (s[len] && !s[len + 1]))
             return opt_fault(v, e, "use local ranks with commas between them: "
                              "0,1,2");
@@ -118,7 +162,9 @@ static int filter_read(const struct opt_value *v, struct options *o,
 {
     if (strlen(v->text) > v->row->max)
         return opt_fault(v, e, "at most %u bytes", (unsigned)v->row->max);
-    *FIELD(o, v->row, const char *) = v->text[0] ? v->text : NULL;
+    /* Given, "" is in every line. */
+    *FIELD(o, v->row, const char *) = v->text == v->row->initial ? NULL
+                                                                 : v->text;
     return 0;
 }
 
@@ -150,6 +196,8 @@ static int signals_read(const struct opt_value *v, struct options *o,
         if (signo == 0)
             return opt_fault(v, e, "use names of signals with commas between "
                              "them: SIGTERM,SIGUSR1");
+        if (signo == SIGKILL || signo == SIGSTOP)
+            return opt_fault(v, e, "nobody can handle SIGKILL or SIGSTOP");
         if (can_stop(signo))
             stop_with |= (uint64_t)1 << signo;
         if (!s[len])
@@ -161,10 +209,43 @@ static int signals_read(const struct opt_value *v, struct options *o,
     return 0;
 }
 
+/* Looked at, and its blanks and line ends left out, in torchrun.c. */
+static int text_read(const struct opt_value *v, struct options *o,
+                     struct err *e)
+{
+    if (strlen(v->text) > v->row->max)
+        return opt_fault(v, e, "at most %u bytes", (unsigned)v->row->max);
+    *FIELD(o, v->row, const char *) = v->text;
+    return 0;
+}
+
+/* "" is none, as for `--log-dir "$DIR"`. */
+static int dir_read(const struct opt_value *v, struct options *o,
+                    struct err *e)
+{
+    if (v->text[0])
+        return opt_type_path.read(v, o, e);
+    *FIELD(o, v->row, const char *) = NULL;
+    return 0;
+}
+
+static const char *const handler_words[] = {"null", "console",
+                                            "dynamic_rendezvous", NULL};
+
+static int handler_read(const struct opt_value *v, struct options *o,
+                        struct err *e)
+{
+    (void)o;
+    return opt_read_choice(v, e) < 0 ? -ERR_USAGE : 0;
+}
+
+/* "default" is what torchrun does without it. */
 static int plugin_read(const struct opt_value *v, struct options *o,
                        struct err *e)
 {
     (void)o;
+    if (strcmp(v->text, "default") == 0)
+        return 0;
     return opt_fault(v, e, "this names a plug-in in Python, and no Python "
                      "runs in agent; see --log-dir, --tee, --redirects");
 }
@@ -189,6 +270,14 @@ static int binding_read(const struct opt_value *v, struct options *o,
     const struct opt_type torchrun_type_##id = {name, arg, words, false,       \
                                                 read, nothing_print}
 TYPE(backend, "word", "static|c10d", backend_words, backend_read);
+TYPE(flag, "flag", NULL, NULL, flag_of_int_read);
+TYPE(text, "word", "WORD", NULL, text_read);
+TYPE(dir, "path", "PATH", NULL, dir_read);
+TYPE(handler, "word", "NAME", handler_words, handler_read);
+TYPE(number, "number", "N", NULL, number_read);
+TYPE(port, "port", "PORT", NULL, port_read);
+TYPE(nproc, "workers", "N|auto|gpu|cpu", nproc_words, nproc_read);
+TYPE(nnodes, "number", "N|MIN:MAX", NULL, nnodes_read);
 TYPE(seconds, "seconds", "SECONDS", NULL, seconds_read);
 TYPE(method, "word", "METHOD", method_words, method_read);
 TYPE(std, "streams", "STREAMS", NULL, std_read);

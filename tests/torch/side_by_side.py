@@ -20,6 +20,7 @@ import tempfile
 import time
 import traceback
 import warnings
+import zipfile
 
 sys.dont_write_bytecode = True
 from cases import CASES, DIFFERENCES, UUID
@@ -61,6 +62,11 @@ class Run:
             (folder / name).mkdir(parents=True)
         shutil.copy(HERE / "worker.py", folder)
         (folder / "python").symlink_to(sys.executable)
+        (folder / "package").mkdir()
+        (folder / "package/__main__.py").symlink_to(folder / "worker.py")
+        with zipfile.ZipFile(folder / "worker.zip", "w") as z:
+            z.write(HERE / "worker.py", "__main__.py")
+        (folder / "plain").write_text("#!/bin/sh\n")
 
     def fill(self, text):
         return text.format(d=self.dir, p=self.port)
@@ -253,8 +259,9 @@ def compare(real, agent):
         r, a = real.console(name), agent.console(name)
         if r != a:
             yield f"console, {name}: {r!r} there, {a!r} here"
-    if agent.end() == "refused" and set(agent.codes.values()) != {64}:
-        yield f"refused with {agent.codes}, not 64"
+    code = real.case["code"]
+    if agent.end() == "refused" and set(agent.codes.values()) != {code}:
+        yield f"refused with {agent.codes}, not {code}"
     theirs, ours = real.records(), agent.records()
     if theirs.keys() != ours.keys():
         yield f"ranks and attempts: {[*theirs]} there, {[*ours]} here"

@@ -359,6 +359,8 @@ static const struct {
     {"agent --http 1.2.3.4:80:90 c", NULL, "use PORT (on loopback)"},
     {"agent --http **:80 c", NULL, "use PORT (on loopback)"},
     {"agent --http : c", NULL, "a port is a number from 1"},
+    {"agent --nnodes 2 --master-addr a --master-port 29400 c", NULL,
+     "port 29400 is both --master-port and --barrier-port"},
     {"agent --http 29500 c", NULL, "--http 29500: this port is that of "
                                    "--master-port"},
     {"agent --nnodes 2 --http *:29400 c", NULL, "that of --barrier-port"},

@@ -67,6 +67,12 @@ static const struct {
      "1:1 rank 0 at 127.0.0.1:29500 barrier 29400 id none"},
     {"torchrun --rdzv-id= --master-port 4000 x", NULL,
      "1:1 rank 0 at 127.0.0.1:4000! barrier 3900 id random"},
+    {"torchrun --standalone --rdzv-backend etcd x", NULL,
+     "1:1 rank 0 at 127.0.0.1:29500 barrier 29400 id random"},
+    {"torchrun --standalone x", "PET_RDZV_BACKEND=zeus",
+     "1:1 rank 0 at 127.0.0.1:29500 barrier 29400 id random"},
+    {"torchrun --rdzv-backend etcd --rdzv-backend c10d x", NULL,
+     "1:1 rank 0 at 127.0.0.1:29500 barrier 29400 id none"},
     /* What others say of the pod is not torchrun's business. */
     {"torchrun x", "RANK=1 WORLD_SIZE=2 MASTER_ADDR=b MASTER_PORT=3",
      "1:1 rank 0 at 127.0.0.1:29500 barrier 29400 id random"},
@@ -140,6 +146,17 @@ static void test_dashes(void **state)
     assert_int_equal(o.n_args, 3);
 }
 
+/* --rdzv-conf with blanks in it, under the static rendezvous. */
+static int conf(const char *text)
+{
+    char *argv[] = {(char[]){"torchrun"}, (char[]){"--master-port=5"},
+                    (char[]){"--rdzv-conf"}, (char *)(uintptr_t)text,
+                    (char[]){"x"}, NULL};
+    char *envp[] = {NULL};
+
+    return options_read(&o, 5, argv, envp, &e);
+}
+
 static void test_times(void **state)
 {
     (void)state;
@@ -155,6 +172,10 @@ static void test_times(void **state)
          NULL);
     assert_int_equal(o.barrier_timeout_ms, 40000);
     assert_int_equal(o.last_call_ms, 3000);
+    assert_int_equal(conf(" timeout = 7 ,\tread_timeout=3\n"), 0);
+    assert_int_equal(o.barrier_timeout_ms, 7000);
+    assert_int_equal(conf(" "), 0);
+    assert_int_equal(o.barrier_timeout_ms, 900000);
     good("torchrun x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=4");
     assert_int_equal(o.grace_ms, 4000);
     good("torchrun x", "AGENT_GRACE=9s TORCH_ELASTIC_SHUTDOWN_TIMEOUT=4");
@@ -183,6 +204,20 @@ static void test_spellings(void **state)
          "--start-method fork --monitor-interval 0.5 x", "AGENT_DATASET=d");
     assert_int_equal(o.torchrun.tee.rest, 3);
     assert_int_equal(o.n_datasets, 1);
+    good("torchrun -t=3 -r=0:1 --rdzv-id -7 --role - x", NULL);
+    assert_int_equal(o.torchrun.tee.rest, 3);
+    assert_int_equal(o.torchrun.redirects.of[0], 1);
+    assert_string_equal(o.job_id, "-7");
+    assert_string_equal(o.role, "-");
+    good("torchrun --log-dir= --role= --local-addr= --logs-specs default "
+         "--duplicate-stdout-filters= x", NULL);
+    assert_null(o.log_dir);
+    assert_string_equal(o.role, "");
+    assert_string_equal(o.master_addr, "127.0.0.1");
+    assert_string_equal(o.torchrun.filters[0], "");
+    assert_null(o.torchrun.filters[1]);
+    good("torchrun x", "PET_MODULE=2 PET_NO_PYTHON=00");
+    assert_true(o.torchrun.module && !o.torchrun.no_python);
     good("torchrun x", "PET_MODULE=1 PET_TEE=2 PET_ROLE=r PET_LOG_DIR=d "
                        "PET_MAX_RESTARTS=2 PET_NPROC_PER_NODE=gpu");
     assert_true(o.torchrun.module);
@@ -190,6 +225,27 @@ static void test_spellings(void **state)
     assert_int_equal(o.nproc_kind, NPROC_GPU);
     assert_string_equal(o.role, "r");
     assert_string_equal(o.log_dir, "d");
+}
+
+/* As files and YAML blocks have them. */
+static void test_blanks(void **state)
+{
+    static const char *const env[] = {
+        "PET_NNODES= 2\n", "PET_NPROC_PER_NODE=3\n", "PET_NODE_RANK= 1 ",
+        "PET_MASTER_PORT=\t77", "PET_MAX_RESTARTS=4 ",
+        "PET_MONITOR_INTERVAL=0.5\n", "PET_MODULE= 1\n",
+        "PET_LOCAL_RANKS_FILTER=0 , 2", NULL};
+    char *argv[] = {(char[]){"torchrun"}, (char[]){"x"}, NULL};
+
+    (void)state;
+    assert_int_equal(options_read(&o, 2, argv,
+                                  (char *const *)(uintptr_t)env, &e), 0);
+    assert_string_equal(job(), "2:2 rank 1 at 127.0.0.1:77! barrier 177 id "
+                               "none");
+    assert_int_equal(o.nproc, 3);
+    assert_int_equal(o.max_restarts, 4);
+    assert_true(o.torchrun.module);
+    assert_int_equal(o.torchrun.local_ranks.n, 2);
 }
 
 static const struct {
@@ -214,11 +270,19 @@ static const struct {
     {"torchrun --rdzv-conf =1 x", NULL, "use KEY=VALUE"},
     {"torchrun --rdzv-conf a= x", NULL, "use KEY=VALUE"},
     {"torchrun --rdzv-conf a=1,,b=2 x", NULL, "use KEY=VALUE"},
+    {"torchrun --rdzv-conf a=1, x", NULL, "use KEY=VALUE"},
+    {"torchrun --rdzv-conf a,b=1 x", NULL, "a: use KEY=VALUE"},
+    {"torchrun --role -x y", NULL, "it needs a value, NAME, and -x follows"},
+    {"torchrun -t -m x", NULL, "it needs a value"},
+    {"torchrun --max-restarts -1x y", NULL, "it needs a value"},
+    {"torchrun --signals-to-handle SIGTERM,SIGKILL x", NULL,
+     "nobody can handle SIGKILL"},
     {"torchrun --rdzv-conf join_timeout=x x", NULL, "use whole seconds"},
     {"torchrun --rdzv-backend c10d --rdzv-conf is_host=2 x", NULL,
      "is_host=2: use 0 or 1"},
     {"torchrun --rdzv-conf store_type=file x", NULL, "only tcp is served"},
     {"torchrun --logs-specs a x", NULL, "a plug-in in Python"},
+    {"torchrun --event-log-handler zeus x", NULL, "use one of: null, console"},
     {"torchrun --numa-binding numa x", NULL, "node, socket, exclusive, core"},
     {"torchrun --nproc-per-node xpu x", NULL, "use a number"},
     {"torchrun --max-restarts -1 x", NULL, "use a whole number"},
@@ -264,7 +328,7 @@ static void test_signals(void **state)
     } cases[] = {
         {"SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0},
         {"SIGUSR1", (uint64_t)1 << 10},
-        {"SIGTERM,SIGUSR1,SIGUSR2,SIGKILL", (uint64_t)1 << 10 | 1 << 12},
+        {"SIGTERM,SIGUSR1,SIGUSR2", (uint64_t)1 << 10 | 1 << 12},
     };
     char line[128];
 
@@ -294,13 +358,14 @@ static void test_prefixes(void **state)
     static const struct {
         const char *template, *prefix;
     } cases[] = {
-        {"[${role_name}${local_rank}|${rank}]:",
-         "[{role}{local_rank}|{rank}]:"},
-        {"$rank $local_rank|", "{rank} {local_rank}|"},
+        {"[${role_name}${local_rank}|${rank}]:", "[r1|7]:"},
+        {"$rank $local_rank|", "7 1|"},
         {"$$rank ${other} $ranks ${rank", "$rank ${other} $ranks ${rank"},
-        {"", "[{role}{local_rank}]:"},
+        {"", "[r1]:"},
+        {"{rank}", "{rank}"}, /* Agent's own macros are not torchrun's. */
+        {"none", "none"},
     };
-    char env[128];
+    char env[128], prefix[64];
 
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -311,8 +376,11 @@ static void test_prefixes(void **state)
                        "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE=%s",
                        cases[i].template);
         assert_int_equal(options_read(&o, 2, argv, envp, &e), 0);
-        assert_string_equal(o.log_prefix, cases[i].prefix);
+        torchrun_prefix(&o, "r", 1, 7, prefix, sizeof prefix);
+        assert_string_equal(prefix, cases[i].prefix);
     }
+    torchrun_prefix(&o, "role", 1, 7, prefix, 3); /* Cut. */
+    assert_int_equal(strlen(prefix), 2);
 }
 
 /* For local ranks 0 and 1, stdout then stderr: shown, prefix, file, filter. */
@@ -443,6 +511,7 @@ int main(void)
         cmocka_unit_test(test_dashes),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_spellings),
+        cmocka_unit_test(test_blanks),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_signals),
         cmocka_unit_test(test_c10d_ignores_a_node_rank),
