@@ -34,9 +34,25 @@ void std_fds_swallow(void)
     (void)close(fd);
 }
 
+/* What a write may fail with: other values of errno are of something else. */
+static bool is_of_write(int code)
+{
+    static const int codes[] = {ENOSPC, EDQUOT, EFBIG, EIO, EPIPE, EBADF};
+
+    for (unsigned i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (code == codes[i])
+            return true;
+    return false;
+}
+
 const char *std_fds_end(FILE *f)
 {
+    int before = errno;
+
     if (fflush(f) != 0)
         return strerror(errno);
-    return ferror(f) ? "not all of it could be written" : NULL;
+    if (!ferror(f))
+        return NULL;
+    return is_of_write(before) ? strerror(before)
+                               : "not all of it could be written";
 }

@@ -99,7 +99,7 @@ has "and why" "$T/err" \
 is "no such option: 64" $? 64
 "$O/agent-allreduce" -b 8 -e 8 -n 1 >/dev/full 2>"$T/err"
 is "a full disk: 202" $? 202
-has "which is said" "$T/err" 'cannot write to stdout: No space left'
+has "which is said" "$T/err" 'write to stdout: No space left'
 RANK=0 "$O/agent-allreduce" 2>"$T/err" >"$T/out"
 is "half an environment: 64" $? 64
 
