@@ -76,6 +76,24 @@ static unsigned port_in(const struct loop *l, const char *tail)
     return port > 0 && port < 65536 ? (unsigned)port : l->pod.at.master_port;
 }
 
+/* A kill that this group's limit did not ask for is counted here, too (v2). */
+static void add_oom(const struct loop *l, const struct worker *w,
+                    struct verdict_facts *facts)
+{
+    struct facts_oom now = facts_oom();
+    uint64_t node = facts_node_oom_kills();
+    uint64_t kills = now.kills > w->oom.kills ? now.kills - w->oom.kills : 0;
+
+    if (l->has_node_oom && node > l->node_oom_kills)
+        facts->node_oom_kills = node - l->node_oom_kills;
+    if (now.at_limit > w->oom.at_limit) {
+        facts->oom_kills = kills;
+        facts->memory_limit = kills > 0 ? facts_memory_limit() : 0;
+    } else if (kills > facts->node_oom_kills) {
+        facts->node_oom_kills = kills;
+    }
+}
+
 void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                         struct failure *f)
 {
@@ -88,12 +106,10 @@ void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                                   .exec_text = why,
                                   .port_holder = holder,
                                   .full = full,
+                                  .pids_max = facts_pids_limit(),
                                   .cwd_gone = facts_cwd_gone()};
-    uint64_t now = facts_oom_kills(), node = facts_node_oom_kills();
 
-    facts.oom_kills = now > w->oom_kills ? now - w->oom_kills : 0;
-    if (l->has_node_oom && node > l->node_oom_kills)
-        facts.node_oom_kills = node - l->node_oom_kills;
+    add_oom(l, w, &facts);
     facts_shm(&facts.shm_bytes, &facts.shm_used);
     if (exec_errno)
         facts_exec(facts.command, exec_errno, why, sizeof why);

@@ -10,6 +10,7 @@
 #include "dataset/telling.h"
 #include "rendezvous/peer.h"
 #include "supervise/child.h"
+#include "supervise/facts.h"
 #include "supervise/log_files.h"
 #include "supervise/log_stats.h"
 #include "supervise/out.h"
@@ -59,7 +60,7 @@ struct worker {
     pid_t last_pid; /* Also after its death. */
     uint32_t attempt;   /* Of its folder for errors. */
     bool has_error_dir;
-    uint64_t oom_kills; /* Before its start. */
+    struct facts_oom oom; /* Before its start. */
     struct stream_watch *beat_watch; /* Its heartbeats; NULL: closed. */
     int beat_fd;
     uint64_t beat_ms; /* The last one. */

@@ -137,7 +137,7 @@ static void list_hosts(struct loop *l, const struct pod_round *round)
 
 void loop_spawn(struct loop *l, const struct pod_round *round)
 {
-    uint64_t oom_kills;
+    struct facts_oom oom;
 
     for (uint32_t i = 0; i < l->n_slots; i++) {
         stream_close(&l->workers[i].out); /* Of the round before. */
@@ -153,9 +153,9 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         start_worker(l, round, i); /* The scheduler first. */
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         start_worker(l, round, i);
-    oom_kills = facts_oom_kills(); /* While they load. */
+    oom = facts_oom(); /* While they load. */
     for (uint32_t i = 0; i < l->plan->n_procs; i++)
-        l->workers[i].oom_kills = oom_kills;
+        l->workers[i].oom = oom;
     loop_settle(l);
     loop_hang_begin(l);
 }
@@ -166,7 +166,7 @@ void loop_spawn_one(struct loop *l, const struct pod_round *round, uint32_t i)
     stream_close(&l->workers[i].err);
     if (i < l->plan->nproc)
         loop_make_error_dir(l, i, round->round);
-    l->workers[i].oom_kills = facts_oom_kills();
+    l->workers[i].oom = facts_oom();
     loop_shm_begin(l);
     start_worker(l, round, i);
     loop_settle(l);

@@ -1,13 +1,12 @@
 /* machine: see machine.h. */
 #include "agent/machine.h"
 
-#include "base/mem.h"
+#include "base/cgroup.h"
 #include "base/text.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <dirent.h>
-#include <fcntl.h>
 #include <ifaddrs.h>
 #include <limits.h>
 #include <net/if.h>
@@ -20,49 +19,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The first `n` numbers of a file, -1 for "max"; false where it is missing. */
-static bool read_numbers(const char *path, long long *ret, int n)
-{
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    char buf[128], *s = buf, *end;
-    ssize_t len = fd < 0 ? -1 : read(fd, buf, sizeof buf - 1);
-
-    if (len <= 0)
-        return false;
-    buf[len] = '\0';
-    for (int i = 0; i < n; i++) {
-        s += strspn(s, " \n");
-        if (strncmp(s, "max", 3) == 0) {
-            ret[i] = -1;
-            s += 3;
-            continue;
-        }
-        ret[i] = strtoll(s, &end, 10);
-        if (end == s)
-            return false;
-        s = end;
-    }
-    return true;
-}
-
-/* The quota in CPUs, rounded up; 0 for none. */
-static unsigned cgroup_quota(void)
-{
-    long long v[2] = {-1, 0};
-
-    if (!read_numbers("/sys/fs/cgroup/cpu.max", v, 2) &&
-        !(read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", v, 1) &&
-          read_numbers("/sys/fs/cgroup/cpu/cpu.cfs_period_us", v + 1, 1)))
-        return 0;
-    if (v[0] <= 0 || v[1] <= 0)
-        return 0;
-    return (unsigned)((v[0] + v[1] - 1) / v[1]);
-}
-
 unsigned machine_cpus(void)
 {
     cpu_set_t set;
-    unsigned n = 1, quota = cgroup_quota();
+    unsigned n = 1, quota = cgroup_cpus("");
 
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         n = (unsigned)CPU_COUNT(&set);

@@ -1,6 +1,7 @@
 /* check: see check.h. */
 #include "preflight/check.h"
 
+#include "base/cgroup.h"
 #include "base/mem.h"
 
 #include <dirent.h>
@@ -72,23 +73,6 @@ const char *check_variable(const struct preflight_job *job, const char *name)
     return NULL;
 }
 
-bool check_number(const char *root, const char *path, uint64_t *ret)
-{
-    char full[PATH_MAX], line[64], *end;
-    autofclose FILE *f = NULL;
-
-    (void)snprintf(full, sizeof full, "%s%s", root, path);
-    f = fopen(full, "re");
-    if (!f || !fgets(line, sizeof line, f))
-        return false;
-    if (strncmp(line, "max", 3) == 0) {
-        *ret = UINT64_MAX;
-        return true;
-    }
-    *ret = strtoull(line, &end, 10);
-    return end != line;
-}
-
 uint64_t check_safe_bytes(const char *root)
 {
     uint64_t limit, used, left = UINT64_MAX, kib = 0;
@@ -100,14 +84,9 @@ uint64_t check_safe_bytes(const char *root)
     while (f && fgets(line, sizeof line, f))
         if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
             left = kib * 1024;
-    if ((check_number(root, "/sys/fs/cgroup/memory.max", &limit) &&
-         check_number(root, "/sys/fs/cgroup/memory.current", &used)) ||
-        (check_number(root, "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                      &limit) &&
-         check_number(root, "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                      &used)))
-        if (limit != UINT64_MAX && (limit > used ? limit - used : 0) < left)
-            left = limit > used ? limit - used : 0;
+    if (cgroup_tightest(root, CGROUP_MEMORY, &limit, &used) &&
+        (limit > used ? limit - used : 0) < left)
+        left = limit > used ? limit - used : 0;
     return left / 2;
 }
 

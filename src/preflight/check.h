@@ -42,10 +42,6 @@ void finding_step(const struct preflight_sink *s, const char *fmt, ...)
 /* Of the job's environment; NULL or "" are the same: NULL. */
 const char *check_variable(const struct preflight_job *job, const char *name);
 
-/* The first number of the file `root`/`path`; UINT64_MAX for "max". False
- * where there is none. */
-bool check_number(const char *root, const char *path, uint64_t *ret);
-
 /* What may be taken without waking the OOM killer: half of the memory that is
  * left to the pod. */
 uint64_t check_safe_bytes(const char *root);

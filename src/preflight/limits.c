@@ -2,6 +2,8 @@
  * processes. */
 #include "preflight/check.h"
 
+#include "base/cgroup.h"
+
 #include <inttypes.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -94,17 +96,12 @@ static bool look_at(const struct preflight_sink *s, unsigned i)
 
 static bool look_at_pids(const struct preflight_sink *s)
 {
-    const char *root = s->job->root;
     uint64_t max, now, least = (uint64_t)s->job->nproc * 32;
     uint64_t good = (uint64_t)s->job->nproc * THREADS_PER_WORKER;
     struct preflight_finding f;
 
-    if ((!check_number(root, "/sys/fs/cgroup/pids.max", &max) ||
-         !check_number(root, "/sys/fs/cgroup/pids.current", &now)) &&
-        (!check_number(root, "/sys/fs/cgroup/pids/pids.max", &max) ||
-         !check_number(root, "/sys/fs/cgroup/pids/pids.current", &now)))
-        return true;
-    if (max == UINT64_MAX || (max > now && max - now >= good))
+    if (!cgroup_tightest(s->job->root, CGROUP_PIDS, &max, &now) ||
+        (max > now && max - now >= good))
         return true;
     f = finding_new(max < now + least ? PREFLIGHT_FATAL : PREFLIGHT_WARN);
     FINDING_SET(f.what, "the pod may have %" PRIu64 " processes and threads "

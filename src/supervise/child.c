@@ -1,6 +1,7 @@
 /* child: see child.h. */
 #include "supervise/child.h"
 
+#include "base/cgroup.h"
 #include "base/mem.h"
 #include "supervise/brand.h"
 #include "supervise/tty.h"
@@ -10,6 +11,7 @@
 #include <limits.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -152,6 +154,20 @@ start(const struct child_spec *spec, int out, int err, int report)
     return pid;
 }
 
+static int no_fork(struct err *e)
+{
+    uint64_t max, used;
+    char room[64] = "";
+    int saved = errno;
+
+    if (saved == EAGAIN && cgroup_tightest("", CGROUP_PIDS, &max, &used))
+        (void)snprintf(room, sizeof room, ", which is %llu, of which %llu are "
+                       "used", (unsigned long long)max,
+                       (unsigned long long)used);
+    return err_set(e, ERR_RESOURCE, "fork: %s (limits: ulimit -u; the cgroup's "
+                   "pids.max%s; memory)", strerror(saved), room);
+}
+
 int child_spawn(const struct child_spec *spec, struct child *ret,
                 struct err *e)
 {
@@ -165,9 +181,7 @@ int child_spawn(const struct child_spec *spec, struct child *ret,
                     strerror(errno));
     pid = r == 0 ? start(spec, out[1], err[1], report[1]) : -1;
     if (r == 0 && pid < 0)
-        r = err_set(e, ERR_RESOURCE,
-                    "fork: %s (limits: ulimit -u, the cgroup's pids.max, "
-                    "memory)", strerror(errno));
+        r = no_fork(e);
     mem_close_at(&out[1]);
     mem_close_at(&err[1]);
     mem_close_at(&report[1]);

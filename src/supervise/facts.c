@@ -1,6 +1,7 @@
 /* facts: see facts.h. */
 #include "supervise/facts.h"
 
+#include "base/cgroup.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -13,102 +14,65 @@
 
 #define FULL_BYTES (1u << 20) /* Less is full. */
 
-/* The value behind `want` in a file of `key value` lines. */
-static bool read_value(const char *path, const char *want, uint64_t *ret)
+struct facts_oom facts_oom_of(const char *root)
 {
-    char key[64];
-    unsigned long long v;
-    autofclose FILE *f = fopen(path, "re");
+    static const struct cgroup_file events = {"memory", "memory.events",
+                                              "memory.oom_control"};
+    struct facts_oom oom = {0, 0};
+    struct cgroup g;
 
-    while (f && fscanf(f, "%63s %llu", key, &v) == 2)
-        if (strcmp(key, want) == 0) {
-            *ret = v;
-            return true;
-        }
-    return false;
+    if (!cgroup_find(root, &events, &g) ||
+        !cgroup_value(&g, "oom_kill", &oom.kills) || !g.v2 ||
+        !cgroup_value(&g, "oom", &oom.at_limit))
+        oom.at_limit = oom.kills;
+    return oom;
 }
 
-/* A container sees its own group at the top of the mount, while /proc/self/
- * cgroup may show the host's path: so leave out its beginning, step by step. */
-static bool open_own(const char *base, const char *dir, const char *file,
-                     char path[PATH_MAX])
+struct facts_oom facts_oom(void)
 {
-    for (;;) {
-        const char *next;
-
-        (void)snprintf(path, PATH_MAX, "%.1024s%.2048s/%s", base, dir, file);
-        if (access(path, R_OK) == 0)
-            return true;
-        if (*dir == '\0')
-            return false;
-        next = strchr(dir + 1, '/');
-        dir = next ? next : "";
-    }
+    return facts_oom_of("");
 }
 
-/* Where this process' own memory group has that file; v2 or v1. */
-static bool find_own(const char *root, const char *self, bool v2,
-                     const char *file, char path[PATH_MAX])
+static uint64_t limit_of(enum cgroup_limit which)
 {
-    char line[PATH_MAX], base[PATH_MAX];
-    autofclose FILE *f = fopen(self, "re");
+    uint64_t limit = cgroup_limit("", which);
 
-    (void)snprintf(base, sizeof base, v2 ? "%.1000s" : "%.1000s/memory", root);
-    while (f && fgets(line, sizeof line, f)) {
-        char *dir = strchr(line, ':'); /* "4:memory:/path" */
-
-        dir = dir ? strchr(dir + 1, ':') : NULL;
-        line[strcspn(line, "\n")] = '\0';
-        if (!dir || (v2 ? strncmp(line, "0::", 3) != 0
-                        : strstr(line, ":memory:") == NULL))
-            continue;
-        dir++;
-        return open_own(base, strcmp(dir, "/") == 0 ? "" : dir, file, path);
-    }
-    return open_own(base, "", file, path); /* No /proc: at the top, maybe. */
+    return limit == UINT64_MAX ? 0 : limit;
 }
 
-uint64_t facts_oom_kills_of(const char *root, const char *self)
+uint64_t facts_memory_limit(void)
 {
-    char path[PATH_MAX];
-    uint64_t n = 0;
-
-    if ((find_own(root, self, true, "memory.events", path) &&
-         read_value(path, "oom_kill", &n)) ||
-        (find_own(root, self, false, "memory.oom_control", path) &&
-         read_value(path, "oom_kill", &n)))
-        return n;
-    return 0;
+    return limit_of(CGROUP_MEMORY);
 }
 
-uint64_t facts_oom_kills(void)
+uint64_t facts_pids_limit(void)
 {
-    return facts_oom_kills_of("/sys/fs/cgroup", "/proc/self/cgroup");
+    return limit_of(CGROUP_PIDS);
 }
 
-bool facts_oom_group_of(const char *root, const char *self)
+bool facts_oom_group_of(const char *root)
 {
-    char path[PATH_MAX];
-    int on = 0;
+    static const struct cgroup_file group = {"memory", "memory.oom.group",
+                                             "memory.oom.group"};
+    struct cgroup g;
+    uint64_t on = 0;
+    bool more = cgroup_find(root, &group, &g);
 
-    if (!find_own(root, self, true, "memory.oom.group", path))
-        return false;
-
-    autofclose FILE *f = fopen(path, "re");
-
-    return f && fscanf(f, "%d", &on) == 1 && on == 1;
+    for (; more && on != 1; more = cgroup_up(&g))
+        (void)cgroup_numbers(&g, g.file, &on, 1);
+    return on == 1;
 }
 
 bool facts_oom_group(void)
 {
-    return facts_oom_group_of("/sys/fs/cgroup", "/proc/self/cgroup");
+    return facts_oom_group_of("");
 }
 
 uint64_t facts_node_oom_kills(void)
 {
     uint64_t n = 0;
 
-    return read_value("/proc/vmstat", "oom_kill", &n) ? n : 0;
+    return cgroup_read_value("/proc/vmstat", "oom_kill", &n) ? n : 0;
 }
 
 void facts_shm(uint64_t *ret_bytes, uint64_t *ret_used)

@@ -9,15 +9,23 @@
 
 #define FACTS_TEXT_MAX 320
 
-/* OOM kills in this container's memory cgroup so far (v2 memory.events, v1
- * memory.oom_control), or 0 where it cannot be read. `root`: /sys/fs/cgroup;
- * `self`: /proc/self/cgroup; other ones in tests. */
-uint64_t facts_oom_kills_of(const char *root, const char *self);
-uint64_t facts_oom_kills(void);
+/* OOM kills in this container's memory cgroup so far, and how often it was its
+ * own limit that was reached (v2 memory.events; v1 memory.oom_control, which
+ * does not tell them apart); 0 where it cannot be read. `root` stands before
+ * /sys and /proc in tests. */
+struct facts_oom {
+    uint64_t kills, at_limit;
+};
+struct facts_oom facts_oom_of(const char *root);
+struct facts_oom facts_oom(void);
+
+/* The lowest limit that is seen of memory in bytes, of processes; 0: none. */
+uint64_t facts_memory_limit(void);
+uint64_t facts_pids_limit(void);
 
 /* Whether an OOM kill takes the whole cgroup, this process too (v2
- * memory.oom.group). */
-bool facts_oom_group_of(const char *root, const char *self);
+ * memory.oom.group, of this group or of one above). */
+bool facts_oom_group_of(const char *root);
 bool facts_oom_group(void);
 
 /* OOM kills on this node so far, in whatever cgroup; 0: not known. */

@@ -28,7 +28,8 @@ struct verdict {
 
 /* Facts on this machine at the time of a worker's death. */
 struct verdict_facts {
-    uint64_t oom_kills;             /* More than at the worker's start. */
+    uint64_t oom_kills;    /* By this pod's limit, since the worker's start. */
+    uint64_t memory_limit; /* That limit; 0: none is seen. */
     uint64_t shm_bytes, shm_used;   /* statvfs of /dev/shm; 0, 0 unknown. */
     int exec_errno;                 /* errno of a failed exec, else 0. */
     const char *command;            /* argv[0]. */
@@ -37,6 +38,7 @@ struct verdict_facts {
     unsigned port;           /* That the last lines call taken, and */
     const char *port_holder; /* who has it; NULL or "": not known. */
     const char *full;        /* Full file systems, in words; NULL or "". */
+    uint64_t pids_max;       /* Of this pod; 0: none is seen. */
     bool cwd_gone;           /* The working directory has been removed. */
 };
 

@@ -35,14 +35,19 @@ static void add_shm(struct text *t, const struct verdict_facts *facts)
 
 static void add_kill(struct text *t, const struct verdict_facts *facts)
 {
-    if (facts->oom_kills > 0)
+    if (facts->oom_kills > 0) {
         text_add(t, "the kernel's OOM killer was at work in this pod (%llu "
                  "kill%s since the worker's start): most likely the memory "
-                 "limit was reached; raise resources.limits.memory (docker: "
-                 "--memory), or use less (batch, data workers)",
-                 (unsigned long long)facts->oom_kills,
+                 "limit ", (unsigned long long)facts->oom_kills,
                  facts->oom_kills == 1 ? "" : "s");
-    else if (facts->node_oom_kills > 0)
+        if (facts->memory_limit > 0) {
+            text_add(t, "of ");
+            add_bytes(t, facts->memory_limit);
+            text_add(t, " ");
+        }
+        text_add(t, "was reached; raise resources.limits.memory (docker: "
+                 "--memory), or use less (batch, data workers)");
+    } else if (facts->node_oom_kills > 0)
         text_add(t, "the pod's own memory limit was not hit, but the OOM "
                  "killer was at work on this node (%llu kill%s meanwhile): the "
                  "node ran out of memory, or a limit above this container's "
@@ -135,6 +140,11 @@ static bool add_known(struct text *t, const char *line,
         if (facts->port_holder && facts->port_holder[0])
             text_add(t, "; port %u is held by %s", facts->port,
                      facts->port_holder);
+        break;
+    case HINT_PIDS:
+        if (facts->pids_max > 0)
+            text_add(t, "; the pod's limit (pids.max) is %llu",
+                     (unsigned long long)facts->pids_max);
         break;
     case HINT_DISK:
         if (facts->full && facts->full[0])

@@ -4,6 +4,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#define NO_FORK                                                                \
+    "a process or thread could not be started: a limit of their number was "   \
+    "reached, the pod's (Kubernetes: podPidsLimit of the kubelet; docker: "    \
+    "--pids-limit) or the user's (`ulimit -u`); fewer data workers, or "       \
+    "OMP_NUM_THREADS, need less"
 #define NCCL_MORE "; NCCL_DEBUG=INFO tells more"
 
 /* The first row that fits a line wins; case does not matter. */
@@ -53,6 +58,11 @@ static const struct verdict_pattern patterns[] = {
     {"Too many open files", NULL,
      "the limit of open files is too low: raise `ulimit -n`, or use fewer data "
      "workers", HINT_PLAIN},
+    {"can't start new thread", NULL, NO_FORK, HINT_PIDS},
+    {"Cannot fork", NULL, NO_FORK, HINT_PIDS},
+    {"Resource temporarily unavailable", "fork", NO_FORK, HINT_PIDS},
+    {"Resource temporarily unavailable", "thread", NO_FORK, HINT_PIDS},
+    {"BlockingIOError: [Errno 11]", NULL, NO_FORK, HINT_PIDS},
     {"is killed by signal: Killed", NULL, "a data worker was killed: ",
      HINT_KILL},
     {"is killed by signal: Bus error", NULL,

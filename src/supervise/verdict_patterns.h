@@ -13,6 +13,7 @@ enum verdict_more { /* What of verdict_facts is added to the hint. */
     HINT_KILL, /* As for SIGKILL. */
     HINT_PORT, /* Who holds the port. */
     HINT_DISK, /* Which file systems are full. */
+    HINT_PIDS, /* How many processes the pod may have. */
 };
 
 struct verdict_pattern {

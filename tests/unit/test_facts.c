@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#define SELF "proc/self/cgroup"
+#define MOUNT "sys/fs/cgroup/"
 #define EVENTS "low 0\nhigh 0\nmax 31\noom 2\noom_kill %u\noom_group_kill 0\n"
 #define CONTROL "oom_kill_disable 0\nunder_oom 0\noom_kill %u\n"
 
@@ -67,33 +69,25 @@ static int tear_down(void **state)
 
 static uint64_t kills(void)
 {
-    char root[128], self[128];
-
-    (void)snprintf(root, sizeof root, "%s/cg", top);
-    (void)snprintf(self, sizeof self, "%s/self", top);
-    return facts_oom_kills_of(root, self);
+    return facts_oom_of(top).kills;
 }
 
 static bool is_group(void)
 {
-    char root[128], self[128];
-
-    (void)snprintf(root, sizeof root, "%s/cg", top);
-    (void)snprintf(self, sizeof self, "%s/self", top);
-    return facts_oom_group_of(root, self);
+    return facts_oom_group_of(top);
 }
 
 /* Kubernetes today: its own namespace, the group at the top. */
 static void test_v2(void **state)
 {
     (void)state;
-    write_file("self", "0::/\n");
-    write_file("cg/memory.events", EVENTS, 3);
+    write_file(SELF, "0::/\n");
+    write_file(MOUNT "memory.events", EVENTS, 3);
     assert_int_equal(kills(), 3);
     assert_false(is_group());
-    write_file("cg/memory.oom.group", "1\n");
+    write_file(MOUNT "memory.oom.group", "1\n");
     assert_true(is_group());
-    write_file("cg/memory.oom.group", "0\n");
+    write_file(MOUNT "memory.oom.group", "0\n");
     assert_false(is_group());
 }
 
@@ -101,25 +95,51 @@ static void test_v2(void **state)
 static void test_v2_of_the_host(void **state)
 {
     (void)state;
-    write_file("self", "0::/kubepods.slice/pod1/c1\n");
-    write_file("cg/memory.events", EVENTS, 99);
-    write_file("cg/kubepods.slice/pod1/c1/memory.events", EVENTS, 4);
+    write_file(SELF, "0::/kubepods.slice/pod1/c1\n");
+    write_file(MOUNT "memory.events", EVENTS, 99);
+    write_file(MOUNT "kubepods.slice/pod1/c1/memory.events", EVENTS, 4);
     assert_int_equal(kills(), 4);
+}
+
+/* A kill for a limit above, or for the node, is counted here as well; `oom`
+ * alone tells that it was this group's limit. */
+static void test_whose_limit_it_was(void **state)
+{
+    (void)state;
+    write_file(SELF, "0::/\n");
+    write_file(MOUNT "memory.events", EVENTS, 3);
+    assert_int_equal(facts_oom_of(top).at_limit, 2);
+    write_file(MOUNT "memory.events", "oom 0\noom_kill 1\n");
+    assert_int_equal(facts_oom_of(top).kills, 1);
+    assert_int_equal(facts_oom_of(top).at_limit, 0);
+    write_file(MOUNT "memory.events", "oom_kill 1\n"); /* It cannot be told. */
+    assert_int_equal(facts_oom_of(top).at_limit, 1);
+}
+
+/* A group above takes all below it along. */
+static void test_the_group_of_a_host(void **state)
+{
+    (void)state;
+    write_file(SELF, "0::/pod/c1\n");
+    write_file(MOUNT "pod/memory.oom.group", "1\n");
+    write_file(MOUNT "pod/c1/memory.oom.group", "0\n");
+    assert_true(is_group());
 }
 
 /* v1, the host's path in /proc, the container's folder at the mount. */
 static void test_v1(void **state)
 {
     (void)state;
-    write_file("self", "9:name=systemd:/libpod_parent/libpod-1\n"
+    write_file(SELF, "9:name=systemd:/libpod_parent/libpod-1\n"
                        "4:memory:/libpod_parent/libpod-1\n3:cpuset:/x\n0::/\n");
-    write_file("cg/memory/memory.oom_control", CONTROL, 5);
+    write_file(MOUNT "memory/memory.oom_control", CONTROL, 5);
     assert_int_equal(kills(), 5);
-    write_file("self", "4:memory:/libpod_parent/libpod-1/inner\n0::/\n");
-    write_file("cg/memory/inner/memory.oom_control", CONTROL, 6);
+    write_file(SELF, "4:memory:/libpod_parent/libpod-1/inner\n0::/\n");
+    write_file(MOUNT "memory/inner/memory.oom_control", CONTROL, 6);
     assert_int_equal(kills(), 6);
-    write_file("self", "4:memory:/\n"); /* A namespace of its own. */
+    write_file(SELF, "4:memory:/\n"); /* A namespace of its own. */
     assert_int_equal(kills(), 5);
+    assert_int_equal(facts_oom_of(top).at_limit, 5);
     assert_false(is_group());
 }
 
@@ -128,12 +148,12 @@ static void test_nothing_to_read(void **state)
 {
     (void)state;
     assert_int_equal(kills(), 0);
-    write_file("self", "4:memory:/a\n0::/b\n");
+    write_file(SELF, "4:memory:/a\n0::/b\n");
     assert_int_equal(kills(), 0);
-    write_file("cg/memory.events", "oom_kill x\n");
+    write_file(MOUNT "memory.events", "oom_kill x\n");
     assert_int_equal(kills(), 0);
-    write_file("self", "noise\n::\n\n");
-    write_file("cg/memory.events", EVENTS, 7);
+    write_file(SELF, "noise\n::\n\n");
+    write_file(MOUNT "memory.events", EVENTS, 7);
     assert_int_equal(kills(), 7); /* At the top is the best guess. */
 }
 
@@ -193,6 +213,7 @@ int main(void)
 #define CASE(t) cmocka_unit_test_setup_teardown(t, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         CASE(test_v2), CASE(test_v2_of_the_host), CASE(test_v1),
+        CASE(test_whose_limit_it_was), CASE(test_the_group_of_a_host),
         CASE(test_nothing_to_read), CASE(test_exec), CASE(test_path),
     };
 

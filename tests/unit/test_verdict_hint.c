@@ -56,6 +56,8 @@ static void test_hints_of_signals(void **state)
     static const struct hint_case cases[] = {
         {137, SIGKILL, {.oom_kills = 1}, NULL,
          {"OOM killer", "1 kill since", "limits.memory"}},
+        {137, SIGKILL, {.oom_kills = 1, .memory_limit = 64 * MIB}, NULL,
+         {"the memory limit of 64 MiB was reached"}},
         {137, SIGKILL, {.oom_kills = 3}, "Connection refused",
          {"OOM killer", "3 kills", "docker"}},
         {137, SIGKILL, {0}, "Connection refused", {"kill -9", "dmesg"}},
@@ -229,6 +231,16 @@ static void test_hints_of_last_lines(void **state)
         {1, 0, {0},
          "RuntimeError: unable to open shared memory object </torch_1> in "
          "read-write mode: Too many open files (24)", {"open files"}},
+        {1, 0, {.pids_max = 100}, "RuntimeError: can't start new thread",
+         {"could not be started", "podPidsLimit", "(pids.max) is 100"}},
+        {2, 0, {0}, "sh: 1: Cannot fork", {"--pids-limit", "ulimit -u"}},
+        {1, 0, {0}, "bash: fork: retry: Resource temporarily unavailable",
+         {"could not be started"}},
+        {1, 0, {0}, "libgomp: Thread creation failed: Resource temporarily "
+         "unavailable", {"OMP_NUM_THREADS"}},
+        {1, 0, {0}, "BlockingIOError: [Errno 11] Resource temporarily "
+         "unavailable", {"could not be started"}},
+        {1, 0, {0}, "read: Resource temporarily unavailable", {NULL}},
         {1, 0, {0}, "PermissionError: [Errno 13] Permission denied: '/data'",
          {"may not use that path"}},
         {1, 0, {0}, "RuntimeError: Dataset not found. You can use download=",

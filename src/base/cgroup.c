@@ -1,0 +1,244 @@
+/* cgroup: see cgroup.h. */
+#include "base/cgroup.h"
+
+#include "base/mem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MOUNT "/sys/fs/cgroup"
+#define NO_LIMIT ((uint64_t)1 << 62) /* v1 writes a number without meaning. */
+
+static void path_of(const struct cgroup *g, const char *name,
+                    char path[PATH_MAX + 64])
+{
+    (void)snprintf(path, PATH_MAX + 64, "%s/%.60s", g->dir, name);
+}
+
+static bool has_file(const struct cgroup *g)
+{
+    char path[PATH_MAX + 64];
+
+    path_of(g, g->file, path);
+    return access(path, R_OK) == 0;
+}
+
+bool cgroup_up(struct cgroup *g)
+{
+    while (strlen(g->dir) > g->top) {
+        *strrchr(g->dir, '/') = '\0';
+        if (has_file(g))
+            return true;
+    }
+    return false;
+}
+
+/* A container sees its own group at the top of the mount, while /proc/self/
+ * cgroup may show the host's path: so leave out its beginning, step by step. */
+static bool find_in(struct cgroup *g, const char *mount, const char *dir)
+{
+    if (access(mount, X_OK) != 0)
+        return false;
+    for (;;) {
+        const char *next;
+
+        (void)snprintf(g->dir, sizeof g->dir, "%.1024s%.2048s", mount, dir);
+        if (*dir == '\0' || access(g->dir, X_OK) == 0)
+            break;
+        next = strchr(dir + 1, '/');
+        dir = next ? next : "";
+    }
+    g->top = strnlen(mount, 1024);
+    return has_file(g) || cgroup_up(g);
+}
+
+/* `name` is in the list "cpu,cpuacct". */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t len = strlen(name);
+
+    for (const char *s = list; s; s = strchr(s, ',')) {
+        s += *s == ',';
+        if (strncmp(s, name, len) == 0 && (s[len] == ',' || s[len] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* What /proc/self/cgroup says, lines "0::/path" of v2, "4:cpu,cpuacct:/path" of
+ * v1. Empty: the top of the mount, maybe. */
+struct own {
+    char v2[PATH_MAX], v1[PATH_MAX]; /* "/path", or "" for the top. */
+    char mount[256];                 /* v1's "cpu,cpuacct"; "": not known. */
+};
+
+static void keep(char to[PATH_MAX], const char *dir)
+{
+    (void)snprintf(to, PATH_MAX, "%s", strcmp(dir, "/") == 0 ? "" : dir);
+}
+
+static void read_line(char *line, const char *controller, struct own *own)
+{
+    char *list = strchr(line, ':'), *dir = list ? strchr(list + 1, ':') : NULL;
+
+    if (!dir)
+        return;
+    dir[strcspn(dir, "\n")] = '\0';
+    *list++ = *dir++ = '\0';
+    if (strcmp(line, "0") == 0 && *list == '\0') {
+        keep(own->v2, dir);
+    } else if (is_listed(list, controller)) {
+        keep(own->v1, dir);
+        (void)snprintf(own->mount, sizeof own->mount, "%.255s", list);
+    }
+}
+
+static void read_own(const char *root, const char *controller,
+                     struct own *own)
+{
+    char line[PATH_MAX];
+    autofclose FILE *f = NULL;
+
+    own->v2[0] = own->v1[0] = own->mount[0] = '\0';
+    (void)snprintf(line, sizeof line, "%.512s/proc/self/cgroup", root);
+    f = fopen(line, "re");
+    while (f && fgets(line, sizeof line, f))
+        read_line(line, controller, own);
+}
+
+bool cgroup_find(const char *root, const struct cgroup_file *file,
+                 struct cgroup *ret)
+{
+    char mount[1024];
+    struct own own;
+
+    read_own(root, file->controller, &own);
+    ret->v2 = true;
+    ret->file = file->v2;
+    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT, root);
+    if (find_in(ret, mount, own.v2))
+        return true;
+    ret->v2 = false;
+    ret->file = file->v1;
+    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%s", root, own.mount);
+    if (own.mount[0] && find_in(ret, mount, own.v1))
+        return true;
+    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%.255s", root,
+                   file->controller);
+    return find_in(ret, mount, own.v1);
+}
+
+bool cgroup_numbers(const struct cgroup *g, const char *name, uint64_t *ret,
+                    unsigned n)
+{
+    char path[PATH_MAX + 64], line[128], *s = line, *end;
+    autofclose FILE *f = NULL;
+
+    path_of(g, name, path);
+    f = fopen(path, "re");
+    if (!f || !fgets(line, sizeof line, f))
+        return false;
+    for (unsigned i = 0; i < n; i++, s = end) {
+        s += strspn(s, " ");
+        if (strncmp(s, "max", 3) == 0) {
+            ret[i] = UINT64_MAX;
+            end = s + 3;
+            continue;
+        }
+        ret[i] = strtoull(s, &end, 10); /* -1 is the largest number. */
+        if (end == s)
+            return false;
+        if (ret[i] >= NO_LIMIT)
+            ret[i] = UINT64_MAX;
+    }
+    return true;
+}
+
+bool cgroup_read_value(const char *path, const char *key, uint64_t *ret)
+{
+    char name[64];
+    unsigned long long v;
+    autofclose FILE *f = fopen(path, "re");
+
+    while (f && fscanf(f, "%63s %llu", name, &v) == 2)
+        if (strcmp(name, key) == 0) {
+            *ret = v;
+            return true;
+        }
+    return false;
+}
+
+bool cgroup_value(const struct cgroup *g, const char *key, uint64_t *ret)
+{
+    char path[PATH_MAX + 64];
+
+    path_of(g, g->file, path);
+    return cgroup_read_value(path, key, ret);
+}
+
+static const struct {
+    struct cgroup_file max;
+    const char *v2_used, *v1_used;
+} limits[] = {
+    [CGROUP_MEMORY] = {{"memory", "memory.max", "memory.limit_in_bytes"},
+                       "memory.current", "memory.usage_in_bytes"},
+    [CGROUP_PIDS] = {{"pids", "pids.max", "pids.max"},
+                     "pids.current", "pids.current"},
+};
+
+uint64_t cgroup_limit(const char *root, enum cgroup_limit which)
+{
+    uint64_t least = UINT64_MAX, max;
+    struct cgroup g;
+    bool more = cgroup_find(root, &limits[which].max, &g);
+
+    for (; more; more = cgroup_up(&g))
+        if (cgroup_numbers(&g, g.file, &max, 1) && max < least)
+            least = max;
+    return least;
+}
+
+bool cgroup_tightest(const char *root, enum cgroup_limit which,
+                     uint64_t *ret_max, uint64_t *ret_used)
+{
+    uint64_t least = UINT64_MAX, max, used;
+    struct cgroup g;
+    bool more = cgroup_find(root, &limits[which].max, &g);
+
+    for (; more; more = cgroup_up(&g)) {
+        const char *use = g.v2 ? limits[which].v2_used
+                               : limits[which].v1_used;
+
+        if (!cgroup_numbers(&g, g.file, &max, 1) || max == UINT64_MAX ||
+            !cgroup_numbers(&g, use, &used, 1))
+            continue;
+        if ((max > used ? max - used : 0) < least) {
+            least = max > used ? max - used : 0;
+            *ret_max = max;
+            *ret_used = used;
+        }
+    }
+    return least != UINT64_MAX;
+}
+
+unsigned cgroup_cpus(const char *root)
+{
+    static const struct cgroup_file quota = {"cpu", "cpu.max",
+                                             "cpu.cfs_quota_us"};
+    uint64_t v[2], cpus = UINT32_MAX;
+    struct cgroup g;
+    bool more = cgroup_find(root, &quota, &g);
+
+    for (; more; more = cgroup_up(&g)) {
+        if (!(g.v2 ? cgroup_numbers(&g, g.file, v, 2)
+                   : cgroup_numbers(&g, g.file, v, 1) &&
+                         cgroup_numbers(&g, "cpu.cfs_period_us", v + 1, 1)))
+            continue;
+        if (v[0] > 0 && v[0] != UINT64_MAX && v[1] > 0 &&
+            (v[0] + v[1] - 1) / v[1] < cpus)
+            cpus = (v[0] + v[1] - 1) / v[1];
+    }
+    return cpus == UINT32_MAX ? 0 : (unsigned)cpus;
+}
