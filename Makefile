@@ -310,14 +310,21 @@ check-containers:
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=1200 tests/run -o $(O)/results \
 	    containers tests/containers/*.sh
 	$(Q)tests/run --summary $(O)/results containers
-# Soft RDMA in a guest of qemu, with Debian's kernel (70 MB, once).
+# Guests of qemu, with Debian's kernel (70 MB, once): soft RDMA; control groups.
 check-rdma:
 	$(Q)scripts/deps rdma
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)tests/rdma/kernel $(O)/rdma
+	$(Q)tests/lib/guest_kernel $(O)/guest
 	$(Q)O=$(abspath $(O)) TEST_LIMIT=300 tests/run -o $(O)/results rdma \
 	    tests/rdma/rdma.sh
 	$(Q)tests/run --summary $(O)/results rdma
+check-cgroup:
+	$(Q)scripts/deps guest
+	$(Q)$(MAKE) --no-print-directory all $(O)/tests/foreign
+	$(Q)tests/lib/guest_kernel $(O)/guest
+	$(Q)O=$(abspath $(O)) tests/run -o $(O)/results cgroup \
+	    tests/cgroup/cgroup.sh
+	$(Q)tests/run --summary $(O)/results cgroup
 # Cross-built and run by qemu-user in a root of its own: as root.
 check-arm64:
 	$(Q)scripts/deps arm64
@@ -446,7 +453,7 @@ deps:
 ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
-    check-tree check-torch check-nccl check-rdma check-containers check-smoke \
+    check-tree check-torch check-nccl check-rdma check-cgroup check-containers check-smoke \
     check-arm64 \
     check-mutants check-net \
     bench-barrier bench-dataset build-sim bench-logs soak-logs \

@@ -1,8 +1,12 @@
-/* A worker, and a helper, for foreign roots: foreign_roots.sh, smoke.sh.
+/* A worker, and a helper, for foreign roots, containers and guests.
  *   foreign [hold|fail|fill|orphans]  say who we are; then hold on until TERM,
  *                                     fail in the first round, fill /dev/shm,
  *                                     or leave 200 orphans
+ *   foreign confined                  say what we may do, fail in the first
+ *                                     round
+ *   foreign eat                       256 MiB of memory
  *   foreign bare COMMAND...           run it without any capability */
+#include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
@@ -42,6 +46,40 @@ static int fill(void)
     return 0;
 }
 
+static int eat(void)
+{
+    const size_t size = 256 << 20;
+    char *m = malloc(size);
+
+    if (!m)
+        return 93;
+    for (size_t i = 0; i < size; i += 4096)
+        ((volatile char *)m)[i] = 1;
+    return 0;
+}
+
+/* By the kernel's own words, and by trying. */
+static int confined(int in_round_0)
+{
+    char line[256];
+    int seccomp = -1;
+    unsigned long long caps = ~0ULL;
+    FILE *f = fopen("/proc/self/status", "re");
+    int fd = open("/x", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+    const char *root = fd < 0 ? strerror(errno) : "writable";
+
+    while (f && fgets(line, sizeof line, f)) {
+        (void)sscanf(line, "Seccomp: %d", &seccomp);
+        (void)sscanf(line, "CapEff: %llx", &caps);
+    }
+    if (f)
+        fclose(f);
+    printf("uid %d, capabilities %llx, seccomp %d, root %s, %s passwd\n",
+           (int)getuid(), caps, seccomp, root,
+           access("/etc/passwd", F_OK) == 0 ? "a" : "no");
+    return in_round_0 ? 3 : 0;
+}
+
 static int bare(char **argv)
 {
     for (unsigned long c = 0; prctl(PR_CAPBSET_DROP, c, 0, 0, 0) == 0; c++)
@@ -77,6 +115,8 @@ int main(int argc, char **argv)
 
     if (!strcmp(what, "bare"))
         return argc > 2 ? bare(argv + 2) : 96;
+    if (!strcmp(what, "eat"))
+        return eat();
     if (pthread_create(&thread, NULL, ask, &known) != 0)
         return 95;
     if (pthread_join(thread, NULL) != 0)
@@ -88,6 +128,8 @@ int main(int argc, char **argv)
     if (!strcmp(what, "hold"))
         for (;;)
             pause();
+    if (!strcmp(what, "confined"))
+        return confined(round && !strcmp(round, "0"));
     if (!strcmp(what, "fail") && round && !strcmp(round, "0")) {
         fprintf(stderr, "foreign: as told\n");
         return 3;
