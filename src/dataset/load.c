@@ -156,6 +156,62 @@ static int name_object(struct manifest *m, const char *pointer,
                : err_set(e, ERR_RESOURCE, "no memory left for the manifest");
 }
 
+/* `path` with each '%' as "%25". NULL without memory. */
+static char *percent_escaped(const char *path)
+{
+    char *ret = malloc(3 * strlen(path) + 1), *to = ret;
+
+    for (; ret && *path; path++) {
+        *to++ = *path;
+        if (*path == '%') {
+            *to++ = '2';
+            *to++ = '5';
+        }
+    }
+    if (ret)
+        *to = '\0';
+    return ret;
+}
+
+/* RFC 8493 writes '%' as %25, and bagit-python, which most bags are made by,
+ * as it is. What a bag has under that name only is meant so. */
+static int settle_percents(struct manifest *m, const char *bag, struct err *e)
+{
+    for (size_t i = 0; i < m->n_entries; i++) {
+        struct manifest_entry *entry = &m->entries[i];
+        char *other;
+
+        if (!strchr(entry->path, '%') || has_file(bag, entry->path))
+            continue;
+        other = percent_escaped(entry->path);
+        if (!other)
+            return err_set(e, ERR_RESOURCE, "no memory left for the manifest");
+        if (path_fault(other) || !has_file(bag, other)) {
+            free(other);
+            continue;
+        }
+        free(entry->path);
+        entry->path = entry->out_path = other;
+    }
+    return 0;
+}
+
+/* b2sum's hashes are as long as those of sha512. */
+static int refuse_blake(const struct manifest *m, const char *path,
+                        struct err *e)
+{
+    const char *name = base_name(path);
+    struct path_shown p;
+
+    if (m->entries[0].hash_kind != DIGEST_SHA512 ||
+        !(strcasestr(name, "b2sum") || strcasestr(name, "blake2")))
+        return 0;
+    return err_set(e, ERR_DATA,
+                   "manifest '%s' has BLAKE2 hashes, as its name says, which "
+                   "are not read: use sha256, sha512, sha1 or md5",
+                   path_show(&p, NULL, path));
+}
+
 /* What the text itself does not say; then finish. */
 static int complete(struct manifest *m, const char *path, const char *folder,
                     const char *source, struct err *e)
@@ -167,6 +223,10 @@ static int complete(struct manifest *m, const char *path, const char *folder,
         name_set(m, folder);
     if (m->form == FORM_LFS)
         rc = name_object(m, path, source, e);
+    else if (m->form == FORM_BAG || m->form == FORM_TAGS)
+        rc = settle_percents(m, folder, e);
+    else if (m->form == FORM_SUMS)
+        rc = refuse_blake(m, path, e);
     if (rc == 0)
         rc = manifest_finish(m, path_show(&p, NULL, path), e);
     return rc;

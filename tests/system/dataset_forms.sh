@@ -98,6 +98,9 @@ bad "no manifest at all" 65 'NOSUMS:1:1: neither JSON nor a line of a hash' \
 sha384sum 'a b' >OTHERSUMS
 bad "a hash that is not read" 65 'OTHERSUMS:1:1: a hash of 96 hex digits: ' \
     OTHERSUMS
+b2sum 'a b' >B2SUMS
+bad "hashes of the same length that are not read" 65 \
+    "B2SUMS' has BLAKE2 hashes, as its name says" B2SUMS
 iconv -t UTF-16 SUMS >WIDESUMS
 bad "UTF-16" 65 'WIDESUMS:1:1: it is UTF-16' WIDESUMS
 printf '<!DOCTYPE html>\n' >PAGESUMS
@@ -152,6 +155,10 @@ has "... which has the bag's name" "$T/err" 'bag: 2 files, 8 bytes'
 hasnt "... by the strongest of its hashes" "$T/err" warning
 good "... by bagit.txt" bagit.txt
 good "... its tag files" tagmanifest-sha256.txt
+# As bagit-python writes them: no percent sign is escaped.
+sed 's/%2525/%25/' manifest-sha512.txt >"$T/escaped"
+mv "$T/escaped" manifest-sha512.txt
+good "a bag whose percent signs are not escaped" "$bag"
 echo more >data/unlisted
 bad "a file in the payload that is not listed" 65 \
     "data/unlisted' is in the payload of the bag, and its manifest does not" \
