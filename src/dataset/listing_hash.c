@@ -81,13 +81,17 @@ static int choose_unpack(struct hashing *l, struct manifest_entry *entry,
     return tree_has(&l->tree, out) ? taken(l, entry, out, e) : 0;
 }
 
-/* Who lists a Git LFS pointer as data will find it out much later. */
-static void note_pointer(struct hashing *l, int fd, uint64_t size,
-                         const char *path)
+/* Who lists a Git LFS pointer as data will find it out much later; so will who
+ * unpacks a tar that was cut between two of its files. */
+static void note_odd(struct hashing *l, int fd, uint64_t size,
+                     const char *path, bool is_tar)
 {
     struct structure look;
 
-    structure_look(fd, size, path, &look);
+    if (is_tar)
+        structure_check(fd, size, path, &look);
+    else
+        structure_look(fd, size, path, &look);
     if (!look.fault[0])
         return;
     (void)pthread_mutex_lock(&l->lock);
@@ -169,7 +173,7 @@ static int hash_one(void *ctx, const struct pool_turn *turn, struct err *e)
                        pump.unpack_fault);
     if (pump.n > MANIFEST_FILE_MAX || pump.unpacked_over)
         return err_set(e, ERR_DATA, "'%s' is over the limit of 1 PiB", shown);
-    note_pointer(l, fd, pump.n, entry->path);
+    note_odd(l, fd, pump.n, entry->path, entry->unpack == UNPACK_TAR);
     entry->size = pump.n;
     entry->has_size = true;
     memcpy(entry->hash, pump.hash, sizeof entry->hash);

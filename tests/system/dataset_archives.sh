@@ -123,6 +123,11 @@ is "an archive beside a file that is in it: 65" "$rc" 65
 has "... and why" "$T/err" \
     "raw/z.zip' would unpack to 'raw/zip/stored', which is there, too"
 
+mkdir "$T/cut" && tar -cf - run.sh | head -c 1024 >"$T/cut/t.tar"
+run "$agent" manifest "$T/cut" --unpack
+has "a tar that was cut between two files is told" "$T/err" \
+    "warning: .*cut/t.tar' first: the tar ends without its two blocks"
+
 # --- hostile and damaged ones --------------------------------------------
 # hostile NAME REGEX PYTHON: a tar or zip that PYTHON makes is refused: 65, in
 # one line, nothing is published, nothing is outside.
