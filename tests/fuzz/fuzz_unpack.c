@@ -4,6 +4,8 @@
 #include "fuzz/fuzz.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 struct pieces {
     const uint8_t *at;
@@ -25,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const enum manifest_unpack formats[] = {UNPACK_TAR, UNPACK_TAR_GZ,
                                                    UNPACK_TAR_ZST,
-                                                   UNPACK_TAR_XZ};
+                                                   UNPACK_TAR_XZ, UNPACK_ZIP};
     struct pieces p = {data + 1, size - 1};
     struct unpack u = {.beside = "a/b.tar", .to = -1, .max = 1u << 20,
                        .read = next_piece, .ctx = &p, .fd = -1};
@@ -33,8 +35,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size == 0)
         return 0;
-    u.format = formats[data[0] % 4];
+    u.format = formats[data[0] % 5];
+    if (u.format == UNPACK_ZIP) { /* Its directory is at the end. */
+        u.read = NULL;
+        u.fd = memfd_create("zip", MFD_CLOEXEC);
+        fuzz_require(u.fd >= 0 && write(u.fd, data + 1, size - 1) ==
+                                      (ssize_t)(size - 1) &&
+                     lseek(u.fd, 0, SEEK_SET) == 0);
+    }
     end = unpack_run(&u);
+    if (u.fd >= 0)
+        (void)close(u.fd);
     fuzz_require(u.n_bytes <= u.max);
     fuzz_require((end == UNPACK_DATA) == (u.why[0] != '\0'));
     for (size_t i = 0; i < u.members.n; i++) {

@@ -11,7 +11,7 @@
 /* Of the exact size, so that a sanitizer sees a byte too many. */
 static void give(const uint8_t *data, size_t n)
 {
-    uint8_t *copy = malloc(n + 1);
+    uint8_t *copy = malloc(n > 0 ? n : 1);
 
     if (!copy)
         abort();
