@@ -291,12 +291,13 @@ static enum unpack_end unpack_entry(struct state *s,
         return bad(s, "it holds more than %u files", MANIFEST_MAX_FILES);
     if (++s->n_entries > ENTRIES_MAX)
         return bad(s, "it holds more than %u files and folders", ENTRIES_MAX);
+    if (s->u->path[0] == '\0' && (archive_entry_hardlink(entry) ||
+                                 archive_entry_filetype(entry) != AE_IFDIR))
+        return bad(s, "an entry has no name");
     if (archive_entry_hardlink(entry))
         return unpack_name(s, archive_entry_hardlink(entry));
     switch (archive_entry_filetype(entry)) {
     case AE_IFREG:
-        if (s->u->path[0] == '\0')
-            return bad(s, "an entry has no name");
         return unpack_file(s, entry);
     case AE_IFLNK:
         return unpack_link(s, entry);

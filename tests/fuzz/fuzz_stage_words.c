@@ -15,8 +15,8 @@ static void take_row(const uint8_t *data, size_t size)
     size_t n;
 
     if (!marker_parse((const char *)data, size, &row, path) ||
-        memchr(data, '\0', size))
-        return;
+        memchr(data, '\0', size) || memchr(data, '\n', size))
+        return; /* No line of text. */
     n = marker_escape(again, path) - 1;
     fuzz_require(n <= size && memcmp(again, data + size - n, n) == 0);
     fuzz_require(row.mtime.tv_nsec >= 0 && row.mtime.tv_nsec < 1000000000);
@@ -68,6 +68,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     memcpy(text, data + 1, size - 1);
     text[size - 1] = '\0';
+    if (data[0] % 3 == 2)
+        text[strcspn(text, "\n")] = '\0';
     if (data[0] % 3 == 1)
         take_word(text);
     else

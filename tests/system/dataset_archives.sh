@@ -196,6 +196,8 @@ hostile "file over a link that is in it" "${no}its entry 'd' would be made" \
     'add(t, "e", b"x")
 add(t, "d", type=LINK, linkname="e")
 add(t, "d", b"y")'
+hostile "link in place of the folder itself" "${no}an entry has no name" \
+    'add(t, "./", type=LINK, linkname="e")'
 hostile "hard link out" "${no}its entry 'h' is a hard link to no file" \
     'add(t, "h", type=HARD, linkname="'"$T"'/secret")'
 hostile "hard link to a link" "${no}its entry 'h' is a hard link to no file" \
