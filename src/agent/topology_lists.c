@@ -128,6 +128,10 @@ int topo_read_volcano(struct topo_guess *g)
 
 /* --- Slurm --- */
 
+#define COMPONENT "SLURM_JOB_NODELIST_HET_GROUP_"
+#define COMPONENTS_MAX 128
+#define LOOK_AT 16 /* Nodes of a component: a step takes the first ones. */
+
 static const char *first_of(const struct topo_guess *g, const char *a,
                             const char *b, const char *c)
 {
@@ -162,6 +166,37 @@ static int check_tasks(struct topo_guess *g)
                      each && !is_one_each(each) ? each : local);
 }
 
+static bool is_listed(const char *list, const char *host)
+{
+    char other[HOSTLIST_NAME_MAX];
+
+    for (uint32_t i = 0; hostlist_at(list, i, other); i++)
+        if (strcmp(other, host) == 0)
+            return true;
+    return false;
+}
+
+/* A heterogeneous job's step counts the nodes of one component after those of
+ * the other, while its list is sorted. False where there are no components. */
+static bool first_component(const struct topo_guess *g, const char *step,
+                            char first[HOSTLIST_NAME_MAX])
+{
+    char name[48];
+
+    for (unsigned i = 0; i < COMPONENTS_MAX; i++) {
+        const char *list;
+
+        (void)snprintf(name, sizeof name, COMPONENT "%u", i);
+        list = topo_get(g, name);
+        if (!list)
+            break;
+        for (uint32_t k = 0; k < LOOK_AT && hostlist_at(list, k, first); k++)
+            if (is_listed(step, first))
+                return true;
+    }
+    return false;
+}
+
 int topo_read_slurm(struct topo_guess *g)
 {
     const char *list = first_of(g, "SLURM_STEP_NODELIST",
@@ -182,6 +217,10 @@ int topo_read_slurm(struct topo_guess *g)
     if (hosts && !hostlist_at(hosts, 0, first))
         return topo_fail(g, "%s=%.100s: no list of hosts, such as n[01-04]",
                          list, hosts);
+    if (hosts && first_component(g, hosts, first))
+        list = COMPONENT "*";
+    else if (hosts)
+        (void)hostlist_at(hosts, 0, first);
     if (hosts)
         (void)topo_say(g, TOPO_MASTER_ADDR, list, "%s", first);
     g->is_complete = topo_has_zero(g);
