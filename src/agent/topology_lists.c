@@ -20,7 +20,7 @@ static bool is_host(const char *host, size_t len, const char *name)
 
 /* --- Volcano: VC_<TASK>_HOSTS, and the index within this pod's task --- */
 
-#define TASKS_MAX 16
+#define TASKS_MAX 64
 
 struct task {
     const char *entry; /* "VC_<TASK>_HOSTS=..." */
@@ -51,7 +51,7 @@ static unsigned find_tasks(char *const *envp, struct task *tasks)
 {
     unsigned n = 0;
 
-    for (; *envp && n < TASKS_MAX; envp++) {
+    for (; *envp && n <= TASKS_MAX; envp++) {
         const char *eq = strchr(*envp, '=');
         struct task t = {*envp, eq ? (size_t)(eq - *envp) : 0,
                          eq ? eq + 1 : NULL};
@@ -60,6 +60,8 @@ static unsigned find_tasks(char *const *envp, struct task *tasks)
         if (t.name_len < 10 || strncmp(*envp, "VC_", 3) != 0 ||
             strncmp(eq - 6, "_HOSTS", 6) != 0 || !*t.hosts)
             continue;
+        if (n == TASKS_MAX)
+            return n + 1; /* Too many. */
         for (i = n++; i > 0 && comes_before(&t, &tasks[i - 1]); i--)
             tasks[i] = tasks[i - 1];
         tasks[i] = t;
@@ -110,13 +112,20 @@ int topo_read_volcano(struct topo_guess *g)
 
     if (!topo_number(index, &rank) || n == 0)
         return 0;
-    p = find_host(tasks, n, topo_place(g)->host);
-    if (!p.found && n > 1) {
-        topo_ignore(g->to, name, index,
-                    "there are several tasks, and this host is in none of "
-                    "VC_*_HOSTS");
+    p = find_host(tasks, n > TASKS_MAX ? TASKS_MAX : n,
+                  topo_place(g)->host);
+    if ((n > TASKS_MAX || (!p.found && n > 1)) &&
+        g->in->given[TOPO_NODE_RANK])
         return 0;
-    }
+    if (n > TASKS_MAX)
+        return topo_fail(g, "VC_*_HOSTS: more than %d tasks; give --nnodes, "
+                         "--node-rank and --master-addr", TASKS_MAX);
+    if (!p.found && n > 1) /* Each pod would train alone. */
+        return topo_fail(g, "VC_*_HOSTS: several tasks with %u pods, and this "
+                         "host, '%.60s', is in none of them (hostNetwork?); "
+                         "give --nnodes, --node-rank and --master-addr, or "
+                         "--nnodes 1 for this pod alone", p.n,
+                         topo_place(g)->host);
     g->is_complete =
         topo_say(g, TOPO_NNODES, "VC_*_HOSTS", "%u", p.n) &&
         topo_say(g, TOPO_NODE_RANK, p.found ? "VC_*_HOSTS" : name, "%u",
