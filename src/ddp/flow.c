@@ -23,13 +23,15 @@ static const uint8_t *place_of(const struct ddp_call *x,
     return (const uint8_t *)x->q->recv + b->at;
 }
 
-/* Bytes of block b, of step n_sent, that may go now: those that came in the
- * step before. */
+/* Bytes of block b, of step n_sent, that may go now: this rank's own, or
+ * those that have come. */
 static size_t sendable(const struct ddp_call *x, const struct ddp_block *b)
 {
-    if (x->n_sent == 0 || x->n_got >= x->n_sent)
+    long needs = ddp_schedule_needs(&x->schedule, x->n_sent);
+
+    if ((long)x->n_got > needs)
         return b->len - x->sent;
-    if (x->n_got == x->n_sent - 1 && x->got > x->sent)
+    if ((long)x->n_got == needs && x->got > x->sent)
         return x->got - x->sent;
     return 0;
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define DDP_FRAME_MAGIC 0x4c444450u
-#define DDP_FRAME_VERSION 3
+#define DDP_FRAME_VERSION 4
 #define DDP_FRAME_HEAD 8
 #define DDP_FRAME_MAX 512 /* Head and payload. */
 #define DDP_FRAME_TEXT_MAX 450

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+/* Bytes of a block of a part, at least. Measured: docs/benchmarks.md. */
+#define BLOCK (512 * 1024)
+
 const char *ddp_what_name(unsigned what)
 {
     static const char *const names[] = {
@@ -29,7 +32,7 @@ void ddp_schedule_init(struct ddp_schedule *s, enum ddp_what what,
     switch (what) {
     case DDP_ALL_REDUCE:
     case DDP_BARRIER:
-        s->n_send = s->n_recv = 2 * (size - 1);
+        ddp_schedule_cut(s, (unsigned)(count / size * width / BLOCK));
         break;
     case DDP_REDUCE_SCATTER:
         s->n_send = s->n_recv = size - 1;
@@ -45,19 +48,59 @@ void ddp_schedule_init(struct ddp_schedule *s, enum ddp_what what,
     }
 }
 
-/* Block (rank - back) mod size: of all_reduce, a share of `count`; of the
+void ddp_schedule_cut(struct ddp_schedule *s, unsigned n_parts)
+{
+    s->n_parts = n_parts > 0 ? n_parts : 1;
+    s->n_send = s->n_recv = 2 * (s->size - 1) * s->n_parts;
+}
+
+static bool has_parts(const struct ddp_schedule *s)
+{
+    return s->what == DDP_ALL_REDUCE || s->what == DDP_BARRIER;
+}
+
+/* Step j is step *ret_step of a part, of which one or two take turns. */
+static unsigned part_of(const struct ddp_schedule *s, unsigned j,
+                        unsigned *ret_step, unsigned *ret_turns)
+{
+    unsigned pair = 4 * (s->size - 1), first = j / pair * 2;
+    unsigned turns = s->n_parts - first > 1 ? 2 : 1;
+
+    *ret_step = j % pair / turns;
+    *ret_turns = turns;
+    return first + j % pair % turns;
+}
+
+long ddp_schedule_needs(const struct ddp_schedule *s, unsigned j)
+{
+    unsigned step = j, turns = 1;
+
+    if (has_parts(s))
+        (void)part_of(s, j, &step, &turns);
+    return step == 0 ? -1 : (long)j - (long)turns;
+}
+
+/* Piece k of n of `count` elements: the first ones have one more. */
+static size_t piece(size_t count, unsigned n, unsigned k, size_t *ret_len)
+{
+    size_t share = count / n, rest = count % n;
+
+    *ret_len = share + (k < rest);
+    return k * share + (k < rest ? k : rest);
+}
+
+/* Block (rank - back) mod size: of all_reduce, a share of a part; of the
  * others, `count` itself. */
-static void set_block(const struct ddp_schedule *s, unsigned back,
-                      struct ddp_block *ret)
+static void set_block(const struct ddp_schedule *s, unsigned part,
+                      unsigned back, struct ddp_block *ret)
 {
     unsigned n = s->size;
     unsigned k = (s->rank + n - back % n) % n;
-    size_t share = s->count / n, rest = s->count % n;
+    size_t len;
 
-    if (s->what == DDP_ALL_REDUCE || s->what == DDP_BARRIER) {
-        /* The first `rest` blocks have one element more. */
-        ret->at = k * share + (k < rest ? k : rest);
-        ret->len = share + (k < rest);
+    if (has_parts(s)) {
+        ret->at = piece(s->count, s->n_parts, part, &len);
+        ret->at += piece(len, n, k, &ret->len);
     } else {
         ret->at = k * s->count;
         ret->len = s->count;
@@ -78,20 +121,24 @@ static void set_slot(const struct ddp_schedule *s, unsigned j,
 void ddp_schedule_send(const struct ddp_schedule *s, unsigned j,
                        struct ddp_block *ret)
 {
+    unsigned part, step, turns;
+
     memset(ret, 0, sizeof *ret);
     ret->place = j == 0 ? DDP_IN : DDP_OUT;
     switch (s->what) {
     case DDP_ALL_REDUCE:
     case DDP_BARRIER:
-        set_block(s, j, ret);
+        part = part_of(s, j, &step, &turns);
+        ret->place = step == 0 ? DDP_IN : DDP_OUT;
+        set_block(s, part, step, ret);
         break;
     case DDP_REDUCE_SCATTER:
-        set_block(s, j + 1, ret);
+        set_block(s, 0, j + 1, ret);
         if (j > 0)
             set_slot(s, j - 1, ret);
         break;
     case DDP_ALL_GATHER:
-        set_block(s, j, ret);
+        set_block(s, 0, j, ret);
         if (j == 0)
             ret->at = 0; /* The caller's `send` is this block alone. */
         break;
@@ -105,17 +152,20 @@ void ddp_schedule_send(const struct ddp_schedule *s, unsigned j,
 void ddp_schedule_recv(const struct ddp_schedule *s, unsigned j,
                        struct ddp_block *ret)
 {
+    unsigned part, step, turns;
+
     memset(ret, 0, sizeof *ret);
     ret->place = DDP_OUT;
     switch (s->what) {
     case DDP_ALL_REDUCE:
     case DDP_BARRIER:
-        set_block(s, j + 1, ret);
-        ret->reduce = j < s->size - 1;
-        ret->is_last = j == s->size - 2;
+        part = part_of(s, j, &step, &turns);
+        set_block(s, part, step + 1, ret);
+        ret->reduce = step < s->size - 1;
+        ret->is_last = step == s->size - 2;
         break;
     case DDP_REDUCE_SCATTER:
-        set_block(s, j + 2, ret);
+        set_block(s, 0, j + 2, ret);
         ret->reduce = true;
         ret->is_last = j == s->size - 2;
         if (ret->is_last)
@@ -124,7 +174,7 @@ void ddp_schedule_recv(const struct ddp_schedule *s, unsigned j,
             set_slot(s, j, ret);
         break;
     case DDP_ALL_GATHER:
-        set_block(s, j + 1, ret);
+        set_block(s, 0, j + 1, ret);
         break;
     case DDP_BROADCAST:
         ret->len = s->count * s->width;

@@ -7,7 +7,10 @@
  *
  * all_reduce: the N blocks of the buffer go round twice. Rank r sends block
  * r, r-1, ... and adds what arrives to its own; after N-1 steps block r+1 is
- * complete here, and N-1 more steps copy the complete blocks.
+ * complete here, and N-1 more steps copy the complete blocks. A large buffer is
+ * cut into parts, which are reduced one pair after the other, so that a block
+ * is still in the processor's cache when it goes on: the steps of the two take
+ * turns, for then what one sends has come while the other's was sent.
  * reduce_scatter is the first half, shifted by one block so that block r ends
  * at rank r; all_gather is the second half, shifted likewise. broadcast is a
  * chain from the root on. */
@@ -45,6 +48,7 @@ struct ddp_schedule {
     unsigned rank, size, root;
     size_t count, width; /* As in the call (elements); bytes of an element. */
     unsigned n_send, n_recv;
+    unsigned n_parts; /* Of an all_reduce. */
     bool has_slots; /* Step j receives into what step j - 1 sends from. */
 };
 
@@ -52,11 +56,18 @@ void ddp_schedule_init(struct ddp_schedule *s, enum ddp_what what,
                        unsigned rank, unsigned size, unsigned root,
                        size_t count, size_t width);
 
+/* Cut an all_reduce into this many parts; ddp_schedule_init does. */
+void ddp_schedule_cut(struct ddp_schedule *s, unsigned n_parts);
+
 /* What step j < n_send sends, what step j < n_recv receives. */
 void ddp_schedule_send(const struct ddp_schedule *s, unsigned j,
                        struct ddp_block *ret);
 void ddp_schedule_recv(const struct ddp_schedule *s, unsigned j,
                        struct ddp_block *ret);
+
+/* The step whose block is received and then sent in step j; -1: none, it is
+ * this rank's own. */
+long ddp_schedule_needs(const struct ddp_schedule *s, unsigned j);
 
 /* "all_reduce"; "?" for what is none. */
 const char *ddp_what_name(unsigned what);

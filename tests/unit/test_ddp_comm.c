@@ -707,9 +707,9 @@ static void test_strangers(void **state)
         {"", 0},
         {"GET / HTTP/1.1\r\n\r\n", 18},
         {"LDD", 3},
-        {"LDDP\x03\x02\x00\x00", 8}, /* WELCOME, to rank 0. */
+        {"LDDP\x04\x02\x00\x00", 8}, /* WELCOME, to rank 0. */
         {"LDDP\x07\x01\x00\x00", 8}, /* Version 7. */
-        {"LDDP\x03\x01\x01\xff", 8}, /* A HELLO that never ends. */
+        {"LDDP\x04\x01\x01\xff", 8}, /* A HELLO that never ends. */
     };
     enum { N = 100 }; /* More than wait at one time. */
     struct sockaddr_in a = {.sin_family = AF_INET,

@@ -240,10 +240,37 @@ static void test_random_calls(void **state)
         run_world(n);
 }
 
+/* So large that a ring reduces it in parts: an odd number, an even one. */
+static void run_large(struct rank *r)
+{
+    enum { N = 500001 };
+    int64_t *a = calloc(N, sizeof *a), n = (int64_t)r->job->n;
+
+    for (int64_t i = 0; i < N && a; i++)
+        a[i] = i * (r->rank + 1);
+    if (!a || ddp_all_reduce(r->c, a, a, N, DDP_I64, DDP_SUM, NULL, &r->err))
+        rank_wrong(r, "%.180s", a ? r->err.text : "out of memory");
+    for (int64_t i = 0; i < N && a && !*r->wrong; i++)
+        if (a[i] != i * (n * (n + 1) / 2))
+            rank_wrong(r, "element %lld is %lld", (long long)i,
+                       (long long)a[i]);
+    free(a);
+}
+
+static void test_large(void **state)
+{
+    struct job j;
+
+    (void)state;
+    for (unsigned n = 2; n <= 4; n++)
+        job_run(&j, n, run_large, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_calls),
+        cmocka_unit_test(test_large),
     };
 
     /* Over shared memory, then over TCP. */

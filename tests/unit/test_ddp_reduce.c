@@ -352,32 +352,61 @@ static void broadcast_run(struct node *nodes, unsigned size, unsigned root)
     assert_int_equal(nodes[(root + size - 1) % size].s.n_send, 0);
 }
 
+/* What is sent is what has come: the same block, received before. */
+static void expect_needs(const struct node *n)
+{
+    for (unsigned j = 0; j < n->s.n_send; j++) {
+        long needs = ddp_schedule_needs(&n->s, j);
+        struct ddp_block sent, got;
+
+        assert_true(needs < (long)j);
+        if (needs < 0)
+            continue;
+        ddp_schedule_send(&n->s, j, &sent);
+        ddp_schedule_recv(&n->s, (unsigned)needs, &got);
+        assert_int_equal(sent.at, got.at);
+        assert_int_equal(sent.len, got.len);
+        assert_int_equal(sent.place, got.place);
+    }
+}
+
+static void expect_schedule(enum ddp_what what, unsigned size, unsigned root,
+                            size_t count, unsigned n_parts)
+{
+    struct node nodes[MAX_SIZE];
+
+    ring_open(nodes, what, size, root, count);
+    for (unsigned r = 0; r < size && what == DDP_ALL_REDUCE; r++)
+        ddp_schedule_cut(&nodes[r].s, n_parts);
+    if (what == DDP_BROADCAST)
+        broadcast_run(nodes, size, root);
+    else
+        for (unsigned j = 0; j < nodes[0].s.n_recv; j++)
+            ring_step(nodes, size, j);
+    for (unsigned r = 0; r < size; r++) {
+        expect_needs(&nodes[r]);
+        ring_check(&nodes[r], what, r, size, root, count);
+        free(nodes[r].tmp);
+        if (nodes[r].out != nodes[r].in)
+            free(nodes[r].out);
+        free(nodes[r].in);
+    }
+}
+
 static void test_schedules(void **state)
 {
     static const size_t counts[] = {0, 1, 2, 5, 8, 64, 101};
 
     (void)state;
     for (unsigned size = 2; size <= MAX_SIZE; size++)
-        for (int what = DDP_ALL_REDUCE; what <= DDP_ALL_GATHER; what++)
-            for (unsigned k = 0; k < sizeof counts / sizeof counts[0]; k++) {
-                struct node nodes[MAX_SIZE];
-                unsigned root = what == DDP_BROADCAST ? k % size : 0;
-                enum ddp_what w = (enum ddp_what)what;
-
-                ring_open(nodes, w, size, root, counts[k]);
-                if (what == DDP_BROADCAST)
-                    broadcast_run(nodes, size, root);
-                else
-                    for (unsigned j = 0; j < nodes[0].s.n_recv; j++)
-                        ring_step(nodes, size, j);
-                for (unsigned r = 0; r < size; r++) {
-                    ring_check(&nodes[r], w, r, size, root, counts[k]);
-                    free(nodes[r].tmp);
-                    if (nodes[r].out != nodes[r].in)
-                        free(nodes[r].out);
-                    free(nodes[r].in);
-                }
-            }
+        for (unsigned k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+            for (unsigned parts = 1; parts <= 5; parts++)
+                expect_schedule(DDP_ALL_REDUCE, size, 0, counts[k], parts);
+            for (int what = DDP_BROADCAST; what <= DDP_ALL_GATHER; what++)
+                expect_schedule((enum ddp_what)what, size,
+                                what == DDP_BROADCAST ? k % size : 0,
+                                counts[k], 1);
+        }
 }
 
 int main(void)
