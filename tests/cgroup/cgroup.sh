@@ -13,7 +13,7 @@ for v in v2 v1; do guest_run $v cgroup=$v & done
 wait
 
 oom='hint: .*OOM killer was at work in this pod \(1 kill since'
-limit='the memory limit of 64 MiB was reached'
+limit='the memory limit of 32 MiB was reached'
 for v in v2 v1; do
     d=$T/$v
     if [ -e "$d/missing" ]; then

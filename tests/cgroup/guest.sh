@@ -47,7 +47,7 @@ pod()
 limit() { echo "$3" >"$(file "$1" "$2")"; }
 one_eats='[ $RANK = 1 ] || exec sleep 60; exec /foreign eat'
 
-limit memory pod/train/$memory 67108864
+limit memory pod/train/$memory 33554432
 for view in own host; do
     part oom-$view
     pod $view /agent --nproc 2 --max-restarts 0 -- sh -c "$one_eats"
@@ -63,12 +63,12 @@ part shm
 pod own /agent preflight --preflight shm
 if [ ! "$v1" ]; then
     # The group's own limit is far away: that of the group above is not.
-    limit memory pod/train/memory.max 134217728
-    limit memory pod/memory.max 67108864
+    limit memory pod/train/memory.max 33554432
+    limit memory pod/memory.max 33554432
     part oom-above
     pod own /agent --max-restarts 0 -- /foreign eat
     limit memory pod/memory.max max
-    limit memory pod/train/memory.max 67108864
+    limit memory pod/train/memory.max 33554432
     limit memory pod/train/memory.oom.group 1
     part group
     pod own /agent --max-restarts 0 -- sh -c 'until [ -e /tmp/go ]; do

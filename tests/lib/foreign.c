@@ -2,8 +2,8 @@
  *   foreign [hold|fail|fill|orphans]  say who we are; then hold on until TERM,
  *                                     fail in the first round, fill /dev/shm,
  *                                     or leave 200 orphans
- *   foreign confined                  say what we may do, fail in the first
- *                                     round
+ *   foreign confined                  fail in the first round, then say what
+ *                                     we may do
  *   foreign eat                       256 MiB of memory
  *   foreign bare COMMAND...           run it without any capability */
 #include <errno.h>
@@ -59,7 +59,7 @@ static int eat(void)
 }
 
 /* By the kernel's own words, and by trying. */
-static int confined(int in_round_0)
+static int confined(void)
 {
     char line[256];
     int seccomp = -1;
@@ -77,7 +77,7 @@ static int confined(int in_round_0)
     printf("uid %d, capabilities %llx, seccomp %d, root %s, %s passwd\n",
            (int)getuid(), caps, seccomp, root,
            access("/etc/passwd", F_OK) == 0 ? "a" : "no");
-    return in_round_0 ? 3 : 0;
+    return 0;
 }
 
 static int bare(char **argv)
@@ -128,12 +128,13 @@ int main(int argc, char **argv)
     if (!strcmp(what, "hold"))
         for (;;)
             pause();
-    if (!strcmp(what, "confined"))
-        return confined(round && !strcmp(round, "0"));
-    if (!strcmp(what, "fail") && round && !strcmp(round, "0")) {
+    if ((!strcmp(what, "fail") || !strcmp(what, "confined")) && round &&
+        !strcmp(round, "0")) {
         fprintf(stderr, "foreign: as told\n");
         return 3;
     }
+    if (!strcmp(what, "confined"))
+        return confined();
     if (!strcmp(what, "fill"))
         return fill();
     return !strcmp(what, "orphans") ? orphans() : 0;

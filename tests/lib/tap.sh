@@ -105,5 +105,15 @@ gone()
     case $s in Z*) return 0 ;; *) return 1 ;; esac
 }
 
+# child_of PID: pgrep may miss one while other processes come and go.
+child_of()
+{
+    local end=$((SECONDS + 20))
+    until pgrep -P "$1"; do
+        [ $SECONDS -lt $end ] || return 1
+        command sleep 0.02
+    done
+}
+
 # A TCP port that is free, and this test's until it ends.
 free_port() { python3 "$top/tests/lib/free_port.py" $$; }

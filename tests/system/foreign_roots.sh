@@ -2,6 +2,7 @@
 # The one static file as PID 1 in roots of others: one with nothing else in it,
 # one of musl, one whose nsswitch.conf names modules that must not be loaded.
 . "$(dirname "$0")/../lib/tap.sh"
+. "$(dirname "$0")/../lib/musl.sh"
 if [ "$(id -u)" -ne 0 ] || ! unshare -pf true 2>/dev/null; then
     skip "foreign roots" "not root, or no namespaces"
     exit
@@ -38,13 +39,8 @@ is "a folder that is not there" "$rc" 66
 
 # --- musl, as Alpine ---
 musl=$T/musl
-mkdir -p "$musl/tmp" "$musl/etc"
-ok "a worker of musl" musl-gcc -O1 -D_GNU_SOURCE -o "$musl/worker" \
-    "$top/tests/lib/foreign.c"
-loader=$(readelf -lW "$musl/worker" | sed -n 's/.*interpreter: \(.*\)]/\1/p')
-mkdir -p "$musl${loader%/*}"
-cp -L "$loader" "$musl$loader"
-cp "$agent" "$musl/agent"
+ok "a worker of musl" musl_root "$musl"
+loader=$(loader_of "$musl/worker")
 echo '127.0.0.1 zero' >"$musl/etc/hosts"
 as_init "$musl" /agent --nproc 2 --max-restarts 1 "${fast[@]}" -- /worker fail
 is "a failure, a restart, the end" "$rc $(grep -v 'round 0' "$T/out" | sort |
@@ -71,6 +67,7 @@ ro='r=$1; shift; mount --bind "$r" "$r" && mount -o remount,ro,bind "$r" &&
 timeout -k 5 60 unshare -m --propagation private sh -c "$ro" sh "$musl" /agent \
     --nproc 2 --max-restarts 1 "${fast[@]}" -- /worker fail \
     >"$T/out" 2>"$T/err" </dev/null
+ok "there is no passwd" test ! -e "$musl/etc/passwd"
 is "read-only, with any uid: PID 1 restarts a job" \
     "$? $(grep -c 'round 1, uid 1234567' "$T/out")" "0 2"
 as_init "$musl" /worker bare /agent --nproc 2 --max-restarts 1 "${fast[@]}" \
@@ -80,7 +77,7 @@ timeout -k 5 60 unshare -pf --kill-child chroot "$musl" /worker bare /agent \
     --grace 20s -- /worker hold >"$T/out" 2>"$T/err" </dev/null &
 bg=$!
 ok "it runs" until_true 30 grep -q rank "$T/out"
-kill -TERM "$(pgrep -P "$(pgrep -P $bg)")"
+kill -TERM "$(child_of "$(child_of $bg)")"
 wait $bg
 is "and stops when it is told to" $? 143
 

@@ -140,7 +140,7 @@ unshare -pf --kill-child --mount-proc "$agent" -- sh -c '
     done' >"$T/out" 2>"$T/err" </dev/null &
 bg=$!
 until_true 30 grep -q ready "$T/out"
-nsenter -t "$(pgrep -P $bg)" -p -m sh -c '(setsid true &)'
+nsenter -t "$(child_of $bg)" -p -m sh -c '(setsid true &)'
 touch "$T/go2"
 wait $bg
 is "P20: what an exec session leaves" "$?" 0

@@ -169,7 +169,7 @@ start unshare -pf --kill-child --mount-proc "$agent" --grace 1s --nproc 1 \
            [ $(pgrep -f "^sh -c while.*'"$m"'" | wc -l) = 2 ] &&
                echo session lives
            exit 0'
-init=$(pgrep -P $bg)
+init=$(child_of $bg)
 nsenter -t "$init" -p -m env -i PATH="$PATH" sh -c \
     "setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &
      env -i setsid sh -c 'while :; do sleep 1; done' $m >/dev/null 2>&1 &

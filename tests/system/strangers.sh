@@ -75,7 +75,7 @@ few_pid=$!
 until_true 30 grep -q 'node rank 0 arrived' "$T/few.err"
 has "too few descriptors are told" "$T/few.err" \
     'warning: the limit of open files, 120 .* 3 pods'
-pid=$(pgrep -P $few_pid)
+pid=$(child_of $few_pid)
 stay idle3 idle "$barrier_port" 20 20
 n=$(ls "/proc/$pid/fd" | wc -l)
 prlimit --pid "$pid" --nofile=$n:120
