@@ -5,10 +5,12 @@
 containers_begin
 ok "a base from Debian's packages" base_image
 ok "docker/Dockerfile" image agent:test Dockerfile
-ok "Dockerfile.pytorch on a stand-in" image agent-pytorch:test \
-    Dockerfile.pytorch --build-arg AGENT=agent:test --build-arg PYTORCH="$base"
-ok "Dockerfile.cuda on a stand-in" image agent-cuda:test \
-    Dockerfile.cuda --build-arg AGENT=agent:test --build-arg CUDA="$base"
+nobody=65534:65534
+is_described "docker/Dockerfile" agent:test agent debian:bookworm-slim \
+    $nobody "$asked"
+is "its version is agent's" "agent $(of agent:test \
+    '{{index .Config.Labels "org.opencontainers.image.version"}}')" \
+    "$("$agent" --version)"
 
 run help agent:test
 is "by itself it says how it is used" \
@@ -17,9 +19,9 @@ is "by itself it says how it is used" \
 run pid1 agent:test --nproc 2 -- sh -c 'echo $PPID $RANK'
 is "it is PID 1, and the workers are its children" \
     "$? $(sort "$T/pid1.out" | paste -s -d ' ')" "0 [rank0] 1 0 [rank1] 1 1"
-run code agent-pytorch:test --max-restarts 0 -- sh -c 'exit 42'
+run code agent:test --max-restarts 0 -- sh -c 'exit 42'
 is "a worker's code is the container's" $? 42
-ok "agent-probe runs" run probe --entrypoint agent-probe agent-cuda:test \
+ok "agent-probe runs" run probe --entrypoint agent-probe agent:test \
     --only nccl
 
 # Dockerfile.mnist, with digits of this tree from a server on this machine.
@@ -37,9 +39,10 @@ for f in m["files"]:
 json.dump(m, sys.stdout)
 E
 ok "Dockerfile.mnist fetches and verifies" podman build -q --pull=never \
-    --network=host -t mnist:test -f "$top/docker/Dockerfile.mnist" \
+    --format docker --network=host -t mnist:test -f "$top/docker/Dockerfile.mnist" \
     --build-arg AGENT=agent:test --build-arg BASE="$base" "$T/ctx"
 kill "$server"
+is_described "Dockerfile.mnist" mnist:test agent-mnist "$base" $nobody "$asked"
 # shellcheck disable=SC2016 # for the worker's shell
 run mnist mnist:test -- sh -c 'ls "$AGENT_DATASET_DIR/MNIST/raw"; env'
 is "it has the set unpacked" \
@@ -49,6 +52,7 @@ has "and is offline" "$T/mnist.out" 'http_proxy=http://127'
 # The init container hands agent and the data set to an image without either.
 ok "Dockerfile.init" image agent-init:test Dockerfile.init \
     --build-arg AGENT=agent:test --build-arg BASE="$base"
+is_described "Dockerfile.init" agent-init:test agent-init "$base" $nobody NONE
 mkdir -m 777 "$T/work"
 in_pod=(-v "$T/work:/work" -v "$top/examples/digits:/sets:ro"
     -e AGENT_DATASET=/sets/manifest.json -e AGENT_STAGE=/work/data)
@@ -77,6 +81,20 @@ is "FROM scratch" "$? $(cat "$T/scratch.out")" "0 [rank0] $("$agent" --version)"
 start health agent:test -- sh -c 'echo up; exec sleep 60'
 ok "a job runs" wait_for says health 'up'
 ok "its health is asked by agent status" podman healthcheck run "health-$$"
+start idle --entrypoint sleep agent:test 60
+is "without agent it is not healthy" \
+    "$(podman healthcheck run "idle-$$" >"$T/log" 2>&1; echo $?)" 1
+ok "a worker that needs nothing of its image" musl-gcc -static -O1 \
+    -D_GNU_SOURCE -o "$T/worker" "$top/tests/lib/foreign.c"
+with_worker=(-v "$T/worker:/worker:ro")
+is_tight "read-only, any uid, no capability, seccomp: a restart" \
+    agent:test a /worker "${with_worker[@]}"
+is_tight "the same in FROM scratch" agent-scratch:test no /worker \
+    "${with_worker[@]}"
+start some --read-only --read-only-tmpfs=false --tmpfs /tmp --user 12345 \
+    agent:test -- sh -c 'echo up; exec sleep 60'
+ok "with a /tmp, as any user" wait_for says some 'up'
+ok "it is healthy" podman healthcheck run "some-$$"
 
 # A root with an older glibc than agent was built with.
 release=bullseye base=docker.io/library/debian:bullseye-slim
@@ -90,3 +108,5 @@ run old -v "$agent:/agent:ro" --entrypoint /agent "$base" --nproc 2 \
 is "agent is PID 1 there, too, and restarts a job" \
     "$? $(sort "$T/old.out" | paste -s -d ' ')" \
     "0 [rank0] 1 [rank0] glibc 2.31 [rank1] 1 [rank1] glibc 2.31"
+is_tight "read-only, any uid, no capability, seccomp there" "$base" a /worker \
+    "${with_worker[@]}" -v "$agent:/agent:ro" --entrypoint /agent

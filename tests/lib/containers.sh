@@ -70,14 +70,25 @@ base_image()
     rm -rf "$r"
 }
 
-# image NAME DOCKERFILE ARGS...
+# image NAME DOCKERFILE ARGS...: of this tree, or of the one in $context
 image()
 {
-    local name=$1 file=$2
+    local name=$1 file=$2 from=${context:-$top}
     shift 2
     podman build -q --pull=never --network=host --timestamp 0 \
-        --format docker -t "$name" -f "$top/docker/$file" "$@" "$top"
+        --format docker -t "$name" -f "$from/docker/$file" "$@" "$from"
 }
+# of IMAGE TEMPLATE: what the image says of itself
+of() { podman image inspect -f "$2" "$1"; }
+# is_described NAME IMAGE TITLE BASE USER HEALTH
+is_described()
+{
+    local l='{{index .Config.Labels "org.opencontainers.image.'
+    is "$1: its labels, user and health check" \
+        "$(of "$2" "${l}title\"}}, ${l}base.name\"}}, {{.Config.User}}, $(
+            )"'{{join .Config.Healthcheck.Test " "}}')" "$3, $4, $5, $6"
+}
+asked='CMD agent status'
 
 # run NAME ARGS...: to its end; its code, $T/NAME.{out,err}
 run()
@@ -106,6 +117,22 @@ container()
     shift 4
     start "$name" --network "ns:/run/netns/$net-$h" --env 'AGENT_*' \
         -v "/etc/netns/$net-$h/hosts:/etc/hosts:ro" "$@"
+}
+# Little is allowed; names of hosts are asked of modules that are not there.
+tight=(--read-only --read-only-tmpfs=false --user 12345:12345 --cap-drop all
+    --security-opt no-new-privileges --passwd=false
+    -v "$T/nsswitch:/etc/nsswitch.conf:ro")
+echo 'hosts: mymachines resolve wins' >"$T/nsswitch"
+tight_words='uid 12345, capabilities 0, seccomp 2, root Read-only file system'
+# is_tight NAME IMAGE PASSWD WORKER [ARG...]: a restart of tests/lib/foreign.c
+is_tight()
+{
+    local name=$1 image=$2 passwd=$3 worker=$4
+    shift 4
+    run tight "${tight[@]}" "$@" "$image" --nproc 2 --max-restarts 1 \
+        --restart-backoff 10ms:50ms -- "$worker" confined
+    is "$name" "$? $(grep -c "$tight_words, $passwd passwd$" "$T/tight.out")" \
+        "0 2"
 }
 # A worker that ends in the second round.
 # shellcheck disable=SC2016 # for the worker's shell
