@@ -80,6 +80,11 @@ seconds() # COMMAND...: how long it took, and its status
         torchrun --nproc-per-node "$n" bench/gpu_torch.py overlap
     done
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" copies
+    printf 'with NCCL_MAX_CTAS=8:\n'
+    for what in overlap overlap overlap copies; do
+        NCCL_MAX_CTAS=8 agent --nproc "$n" --max-restarts 0 -- \
+            "$O/bench/bench_device" $what
+    done
     part "start to the end of a program with one all-reduce"
     for _ in 1 2 3; do
         printf 'agent and libddp: '

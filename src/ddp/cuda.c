@@ -27,7 +27,7 @@ static bool bind(struct ddp_cuda *c)
            FIND(c, event_query, "cudaEventQuery") &&
            FIND(c, event_free, "cudaEventDestroy") &&
            FIND(c, copy, "cudaMemcpyAsync") &&
-           FIND(c, stream_new, "cudaStreamCreateWithFlags") &&
+           FIND(c, stream_new, "cudaStreamCreateWithPriority") &&
            FIND(c, stream_free, "cudaStreamDestroy") &&
            FIND(c, stream_wait, "cudaStreamWaitEvent") &&
            FIND(c, malloc, "cudaMalloc") && FIND(c, free, "cudaFree") &&

@@ -17,7 +17,7 @@ struct ddp_cuda {
     int (*event_query)(void *event);
     int (*event_free)(void *event);
     int (*copy)(void *to, const void *from, size_t n, int kind, void *stream);
-    int (*stream_new)(void **ret, unsigned flags);
+    int (*stream_new)(void **ret, unsigned flags, int priority);
     int (*stream_free)(void *stream);
     int (*stream_wait)(void *stream, void *event, unsigned flags);
     int (*malloc)(void **ret, size_t n);

@@ -57,5 +57,8 @@ enum ddp_cuda_memory {
 #define DDP_CUDA_COPY_DEFAULT 4
 #define DDP_CUDA_EVENT_PLAIN 2  /* Without timing. */
 #define DDP_CUDA_STREAM_PLAIN 1 /* Does not wait for the default one. */
+/* CUDA takes the highest priority that it has for it: else a reduction starts
+ * only when the backward pass's kernels leave multiprocessors unused. */
+#define DDP_CUDA_STREAM_FIRST (-100)
 
 #endif

@@ -63,7 +63,8 @@ struct ddp_reducer_device *ddp_reducer_device_new(struct ddp_comm *c,
     d->stream = stream;
     r = c->cuda.get_device(&d->device);
     if (r == 0)
-        r = c->cuda.stream_new(&d->own, DDP_CUDA_STREAM_PLAIN);
+        r = c->cuda.stream_new(&d->own, DDP_CUDA_STREAM_PLAIN,
+                               DDP_CUDA_STREAM_FIRST);
     if (r == 0)
         r = c->cuda.event_new(&d->joined, DDP_CUDA_EVENT_PLAIN);
     if (fail(c, "a stream cannot be made", r, e) == 0)
