@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NAMES_MAX (CONTRACT_SLOTS / 4 * 3) /* A fuller table is slow. */
-
 /* The slot of the entry that has the name of `s`, whose first `len` bytes are
  * the name and '='; a free one where there is none. */
 static uint32_t find_slot(const struct env *v, const char *s, size_t len)
@@ -21,9 +19,9 @@ static uint32_t find_slot(const struct env *v, const char *s, size_t len)
 
     for (size_t i = 0; i < len; i++)
         h = (h ^ (unsigned char)s[i]) * 1099511628211u;
-    at = (uint32_t)(h >> 32) % CONTRACT_SLOTS;
+    at = (uint32_t)(h >> 32) % v->n_slots;
     while (v->slots[at] && strncmp(v->envp[v->slots[at] - 1], s, len) != 0)
-        at = (at + 1) % CONTRACT_SLOTS;
+        at = (at + 1) % v->n_slots;
     return at;
 }
 
@@ -32,8 +30,14 @@ bool env_has(const struct env *v, const char *name)
     return v->slots[find_slot(v, name, strlen(name))] > 0;
 }
 
+/* A fuller table is slow. */
+static size_t names_max(size_t n_slots)
+{
+    return n_slots / 4 * 3;
+}
+
 /* Whether no entry has its name. The next entry will be `s` then. Names beyond
- * NAMES_MAX are not noted: doubles among these stay, and getenv() finds the
+ * names_max() are not noted: doubles among these stay, and getenv() finds the
  * first. */
 static bool note_name(struct env *v, const char *s, size_t len)
 {
@@ -41,7 +45,7 @@ static bool note_name(struct env *v, const char *s, size_t len)
 
     if (v->slots[at])
         return false;
-    if (v->n_names < NAMES_MAX) {
+    if (v->n_names < names_max(v->n_slots)) {
         v->slots[at] = (uint32_t)v->n + 1;
         v->n_names++;
     }
@@ -207,8 +211,12 @@ int contract_env(const struct contract_in *in, char *buf, size_t cap,
                  const char **envp, size_t max, struct err *e)
 {
     struct env v;
+    uint32_t n_slots = CONTRACT_SLOTS_MIN;
 
-    memset(&v, 0, sizeof v);
+    while (n_slots < CONTRACT_SLOTS_MAX && names_max(n_slots) < max)
+        n_slots *= 2;
+    memset(&v, 0, offsetof(struct env, slots) + n_slots * sizeof v.slots[0]);
+    v.n_slots = n_slots;
     v.buf = buf;
     v.cap = cap;
     v.envp = envp;

@@ -4,7 +4,8 @@
 
 #include "agent/contract.h"
 
-#define CONTRACT_SLOTS 16384u /* Of the table of names; a power of two. */
+#define CONTRACT_SLOTS_MIN 256u /* Of the table of names; powers of two. */
+#define CONTRACT_SLOTS_MAX 16384u
 #define CONTRACT_DROPS_MAX 64
 /* The kernel takes no longer string (MAX_ARG_STRLEN), NUL included. */
 #define CONTRACT_STRING_MAX 131072u
@@ -21,7 +22,9 @@ struct env {
     const char *fault; /* Why there can be no such environment, or NULL. */
     unsigned n_names, n_drops;
     const char *drops[CONTRACT_DROPS_MAX]; /* Not to be taken from the base. */
-    uint32_t slots[CONTRACT_SLOTS];
+    uint32_t n_slots; /* So many of these, as the room asks for: to clear all
+                         of them would cost more than the rest. */
+    uint32_t slots[CONTRACT_SLOTS_MAX];
 };
 
 /* Add "NAME=value", unless there is an entry with its name. */

@@ -29,7 +29,7 @@ int loop_workers_new(struct loop *l, struct err *e)
         n++;
     l->n_slots = (uint32_t)n;
     loop_describe(l, &in, &none, 0);
-    l->workers = calloc(n, sizeof *l->workers);
+    l->workers = mem_pages(n * sizeof *l->workers);
     l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
     l->scratch = malloc(l->line_room);
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;

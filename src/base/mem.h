@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static inline void mem_free_at(void *p)
@@ -37,6 +38,17 @@ static inline void *mem_steal_at(void *p)
     return was;
 }
 #define steal(p) ((__typeof__(*(p)))mem_steal_at(p))
+
+/* Zeroed memory for as long as the process lives; NULL: there is none. Only
+ * pages that are touched cost something: calloc() clears what it takes from the
+ * heap, large or not. */
+static inline void *mem_pages(size_t n)
+{
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
 
 static inline int steal_fd(int *fd)
 {
