@@ -6,6 +6,7 @@
 #include "rendezvous/barrier_door.h"
 #include "rendezvous/barrier_round.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +16,10 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
                   const struct barrier_out *out, struct bar_peer *peers,
                   struct bar_conn *conns, uint32_t n_conns, uint64_t now_ms)
 {
-    memset(b, 0, sizeof *b);
+    memset(b, 0, offsetof(struct barrier, end));
     b->cfg = *cfg;
+    if (cfg->restart_period_ms)
+        memset(b->restarts_ms, 0, sizeof b->restarts_ms);
     b->out = *out;
     b->peers = peers;
     b->conns = conns;
@@ -34,8 +37,7 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
     b->rng = cfg->seed | 1;
     b->begin_ms = b->gather_ms = now_ms;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
-    b->ping_ms = now_ms + BARRIER_PING_MS;
-    b->wake_ms = now_ms + BARRIER_PING_MS;
+    b->ping_ms = b->wake_ms = bar_next_ping(b, now_ms);
     conns[BARRIER_LOCAL].open_ms = now_ms ? now_ms : 1;
     (void)text_copy(conns[BARRIER_LOCAL].addr, BARRIER_ADDR_MAX, "here");
 }
@@ -287,5 +289,6 @@ void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
 
 uint64_t barrier_deadline(const struct barrier *b)
 {
-    return b->phase == BAR_OVER ? UINT64_MAX : b->wake_ms;
+    return b->phase == BAR_OVER || b->wake_ms == BARRIER_NEVER ? UINT64_MAX
+                                                               : b->wake_ms;
 }

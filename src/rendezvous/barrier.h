@@ -28,6 +28,7 @@
 #define BARRIER_GUESTS 1024        /* Not admitted, beyond one for each pod. */
 
 #define BARRIER_PING_MS 7000       /* Heartbeat; pods answer it. */
+#define BARRIER_NEVER (UINT64_MAX / 2) /* A time that does not come. */
 #define BARRIER_SILENCE_MS 15000   /* The lease: nothing heard, pod is lost. */
 #define BARRIER_STILL_MS 1000      /* Woken later than this: it stood still. */
 #define BARRIER_LATE_MS 2000       /* For frames on their way, beyond that. */
@@ -164,7 +165,6 @@ struct barrier {
     uint32_t round;      /* That runs, or is being gathered. */
     uint32_t next_round; /* Is not below this: a pod has told of it. */
     uint32_t n_restarts; /* Counted against the budget. */
-    uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring. */
     uint32_t n_failures_in_a_row;
     struct { /* Rounds in a row that ended by one rank and code, early. */
         uint32_t rank, n;
@@ -192,7 +192,6 @@ struct barrier {
     uint64_t end_ms;        /* When ENDING began. */
     bool end_waits;         /* Stay for pods that were not there, too. */
     struct mesh mesh;
-    struct wire_msg end;    /* END, once phase >= ENDING. */
     uint64_t wake_ms;
 
     struct bar_guests guests;
@@ -200,6 +199,11 @@ struct barrier {
     uint32_t n_refused;   /* Since the last heartbeat. */
     uint64_t n_dropped;   /* Not reported yet. */
     uint64_t drop_say_ms; /* Not before this. */
+
+    /* Not cleared at the start: pages that most jobs never touch. */
+    struct wire_msg end; /* END, once phase >= ENDING. */
+    uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring; read
+                                                   with restart_period_ms. */
 };
 
 /* How many connections may be guests, and how many numbers there must be. */

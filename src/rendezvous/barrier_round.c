@@ -43,6 +43,11 @@ uint64_t bar_random(struct barrier *b)
     return b->rng;
 }
 
+uint64_t bar_next_ping(const struct barrier *b, uint64_t now_ms)
+{
+    return b->cfg.nnodes > 1 ? now_ms + BARRIER_PING_MS : BARRIER_NEVER;
+}
+
 void bar_wake(struct barrier *b, uint64_t at_ms)
 {
     if (at_ms < b->wake_ms)

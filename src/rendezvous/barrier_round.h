@@ -10,6 +10,10 @@ void bar_say(const struct barrier *b, enum log_level level, const char *fmt,
 uint64_t bar_random(struct barrier *b); /* Never 0. */
 void bar_phase(struct barrier *b, enum barrier_phase to);
 void bar_wake(struct barrier *b, uint64_t at_ms);
+
+/* When the next heartbeats are due. A pod alone has nobody to send them to,
+ * and sleeps. */
+uint64_t bar_next_ping(const struct barrier *b, uint64_t now_ms);
 /* For a wait in which others must have had the time: it looks often, since only
  * what is late at a look is known as time in which this machine stood still. */
 void bar_wake_often(struct barrier *b, uint64_t now_ms, uint64_t at_ms);

@@ -165,7 +165,7 @@ void barrier_timeout(struct barrier *b, uint64_t now_ms)
 
     bar_woken(b, now_ms);
     if (ping_due)
-        b->ping_ms = now_ms + BARRIER_PING_MS;
+        b->ping_ms = bar_next_ping(b, now_ms);
     b->wake_ms = b->ping_ms;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
         struct bar_peer *p = &b->peers[i];

@@ -14,6 +14,31 @@ static void test_one_pod_alone(void **state)
     assert_int_equal(p.exit_code, 0);
 }
 
+/* Its workers run: only they, signals and questions wake it. */
+static void test_alone_it_sleeps(void **state)
+{
+    uint64_t at;
+
+    (void)state;
+    make(0, 1, false);
+    for (unsigned i = 0; (at = pod_deadline(&p)) != UINT64_MAX; i++) {
+        assert_true(i < 20 && at < 60000);
+        pod_timeout(&p, at);
+    }
+    told("spawn0 ");
+    ends(3600000, 1, 3); /* And goes on, as if it had been awake. */
+    told("kill0:15 ");
+    ends(3600002, 0, 143);
+    pod_swept(&p, 3600003, 0, false);
+    pod_swept(&p, 3600003, 0, false);
+    for (unsigned i = 0; i < 3 && p.state == POD_WAITING; i++) {
+        at = pod_deadline(&p);
+        assert_true(at > 3600003 && at <= 3600003 + 200);
+        pod_timeout(&p, at);
+    }
+    told("sweep:15 spawn1 ");
+}
+
 static void test_failure_and_restart(void **state)
 {
     (void)state;
@@ -238,6 +263,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_pod_alone),
+        cmocka_unit_test(test_alone_it_sleeps),
         cmocka_unit_test(test_failure_and_restart),
         cmocka_unit_test(test_tidy),
         cmocka_unit_test(test_a_kill_beats_its_consequence),
