@@ -25,4 +25,3 @@ ok "there is one" grep -q ' /usr/local/bin/agent$' "$T/first"
 ok "and so are all its files" diff "$T/first" "$T/second"
 is "layer by layer" "$(of again:test '{{.RootFS.Layers}}')" \
     "$(of agent:test '{{.RootFS.Layers}}')"
-is "and in all" "$(of again:test '{{.Id}}')" "$(of agent:test '{{.Id}}')"
