@@ -38,6 +38,7 @@ void loop_guard_open(struct loop *l)
  * brand and cookie are what it finds them by until then. */
 static void tell_guard(struct loop *l)
 {
+    guard_forget(l->guard_fd);
     for (uint32_t i = 0; i < l->n_slots; i++)
         if (l->workers[i].pid > 0)
             guard_add(l->guard_fd, l->workers[i].pid);

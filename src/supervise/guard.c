@@ -18,6 +18,7 @@
 #define GUARD_SESSIONS_MAX 2048 /* The newest are kept. */
 #define GUARD_ROUNDS 200        /* Of 10 ms. */
 #define FAREWELL 0
+#define FORGET (-1)
 
 static void kill_what_is_left(const char *cookie, uint64_t brand,
                               const pid_t *sessions, unsigned n)
@@ -64,6 +65,10 @@ guard_main(int fd, const char *cookie, uint64_t brand,
             break;
         if (pid == FAREWELL)
             _exit(0);
+        if (pid == FORGET) {
+            n = 0;
+            continue;
+        }
         sessions[n++ % GUARD_SESSIONS_MAX] = pid;
     }
     kill_what_is_left(cookie, brand, sessions,
@@ -99,6 +104,11 @@ void guard_add(int fd, pid_t worker)
 {
     if (fd >= 0)
         (void)!write(fd, &worker, sizeof worker);
+}
+
+void guard_forget(int fd)
+{
+    guard_add(fd, FORGET);
 }
 
 void guard_end(int *fd, pid_t pid)

@@ -25,6 +25,10 @@ pid_t guard_start(const char *cookie, uint64_t brand,
 /* Tell it of a worker, whose session it shall watch too. */
 void guard_add(int fd, pid_t worker);
 
+/* The workers that it was told of are over, and their numbers may become those
+ * of strangers. */
+void guard_forget(int fd);
+
 /* Let it go without killing anything; closes the pipe and reaps it. */
 void guard_end(int *fd, pid_t pid);
 

@@ -16,7 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROC_LIST_MAX 8192 /* Beyond, the next look finds the rest. */
+#define PROC_LIST_FIRST 256 /* Room; it grows to what there is. */
+#define PROC_LIST_MAX (1u << 22) /* The kernel's own limit. */
 #define ENVIRON_MAX (256 * 1024) /* Read in pieces; beyond: "cannot say". */
 
 struct stat_line {
@@ -136,49 +137,82 @@ static bool is_ours(const struct proc_query *q, pid_t pid,
     return false;
 }
 
+/* Room for one more. False: none; what is listed has to do. */
+static bool make_room(struct entry **list, unsigned n, unsigned *cap)
+{
+    unsigned more = *cap ? 2 * *cap : PROC_LIST_FIRST;
+    struct entry *grown;
+
+    if (n < *cap)
+        return true;
+    grown = more <= PROC_LIST_MAX ? realloc(*list, more * sizeof *grown) : NULL;
+    if (!grown)
+        return false;
+    *list = grown;
+    *cap = more;
+    return true;
+}
+
 static unsigned list_processes(const struct proc_query *q,
-                               struct entry *list, unsigned max)
+                               struct entry **ret_list)
 {
     DIR *d = opendir("/proc");
     const struct dirent *ent;
     struct stat_line st;
-    unsigned n = 0;
+    unsigned n = 0, cap = 0;
 
-    while (d && n < max && (ent = readdir(d)) != NULL) {
+    while (d && (ent = readdir(d)) != NULL) {
         pid_t pid = (pid_t)strtol(ent->d_name, NULL, 10);
 
         if (pid <= 0 || pid == q->self || in_list(q->skip, q->n_skip, pid) ||
             !read_stat(pid, &st) || st.is_dead)
             continue;
-        list[n++] = (struct entry){.pid = pid,
-                                   .ppid = st.ppid,
-                                   .group = st.group,
-                                   .ours = is_ours(q, pid, &st)};
+        if (!make_room(ret_list, n, &cap))
+            break;
+        (*ret_list)[n++] = (struct entry){.pid = pid,
+                                          .ppid = st.ppid,
+                                          .group = st.group,
+                                          .ours = is_ours(q, pid, &st)};
     }
     if (d)
         (void)closedir(d);
     return n;
 }
 
+static int compare(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
 /* A child of one of ours is ours, whatever its environment says. */
 static void add_children(struct entry *list, unsigned n)
 {
-    bool more = true;
+    bool more = n > 0;
 
+    if (more) /* As the kernel lists them, but it does not promise that. */
+        qsort(list, n, sizeof *list, compare);
     while (more) {
         more = false;
-        for (unsigned i = 0; i < n; i++)
-            for (unsigned j = 0; !list[i].ours && j < n; j++)
-                if (list[j].ours && list[j].pid == list[i].ppid)
-                    more = list[i].ours = true;
+        for (unsigned i = 0; i < n; i++) {
+            struct entry key = {.pid = list[i].ppid};
+            const struct entry *parent;
+
+            if (list[i].ours)
+                continue;
+            parent = bsearch(&key, list, n, sizeof key, compare);
+            if (parent && parent->ours)
+                more = list[i].ours = true;
+        }
     }
 }
 
 unsigned proc_signal_left(const struct proc_query *q, int signo,
                           pid_t *ret_pid)
 {
-    struct entry list[PROC_LIST_MAX];
-    unsigned all = list_processes(q, list, PROC_LIST_MAX), n = 0;
+    autofree struct entry *list = NULL;
+    unsigned all = list_processes(q, &list), n = 0;
 
     add_children(list, all);
     for (unsigned i = 0; i < all; i++) {
