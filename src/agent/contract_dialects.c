@@ -223,13 +223,20 @@ void contract_add_dialects(struct env *v, const struct contract_in *in)
     add_jax_places(v, in);
 }
 
+/* Which of its role a pod is: where the platform does not say, and agent knows
+ * this pod alone, nobody does. */
+static bool is_number(const struct row *row)
+{
+    return row->value == RANK || row->value == TASK || row->value == INDEX;
+}
+
 /* Where ps-lite listens; by itself it takes the first interface, and fails
  * where there is none but loopback. */
 static void add_dmlc_place(struct env *v, const struct contract_in *in)
 {
     if (in->has_platform_role)
         for (unsigned i = 0; i < N_ROWS; i++)
-            if (stands_back(in, &rows[i]) &&
+            if (stands_back(in, &rows[i]) && !is_number(&rows[i]) &&
                 strchr(rows[i].kinds, letters[in->kind]))
                 add_row(v, in, &rows[i]);
     env_add(v, "DMLC_JOB_CLUSTER=local"); /* Of dmlc's launchers. */

@@ -236,7 +236,16 @@ static void test_platform_roles(void **state)
         assert_var(&v, "DMLC_NUM_SERVER", "3");
         assert_var(&v, "DMLC_PS_ROOT_URI", "s0");
         assert_var(&v, "DMLC_PS_ROOT_PORT", "29501"); /* It has none. */
+        assert_var(&v, "DMLC_TASK_ID", in.nnodes == 1 ? NULL : "10");
         assert_var(&v, "PORT", NULL);
+        env_free(&v);
+    }
+    in = job_in(CONTRACT_MXNET, base + 4); /* Without DMLC_SERVER_ID. */
+    in.has_platform_role = true;
+    in.kind = CONTRACT_SERVER;
+    for (in.nnodes = 1; in.nnodes <= 2; in.nnodes++) {
+        v = build(&in);
+        assert_var(&v, "DMLC_SERVER_ID", NULL);
         env_free(&v);
     }
 }
