@@ -21,12 +21,9 @@ const char *opt_shown(char buf[OPT_SHOWN_MAX], const char *src, size_t len)
 
     memcpy(buf, src, n);
     buf[n] = '\0';
-    n = text_make_utf8(buf, n);
+    n = text_make_line(buf, n);
     if (n < len)
         (void)text_copy(buf + n, OPT_SHOWN_MAX - n, len > n ? "..." : "");
-    for (char *s = buf; *s; s++)
-        if (*s == '\n' || *s == '\t')
-            *s = '?';
     return buf;
 }
 

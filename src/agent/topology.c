@@ -103,7 +103,6 @@ int topo_fail(struct topo_guess *g, const char *fmt, ...)
     va_start(ap, fmt);
     (void)vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    (void)text_make_utf8(text, sizeof text - 1);
     return err_set(g->e, ERR_USAGE, "%s", text);
 }
 
@@ -163,7 +162,7 @@ static void compare(struct topology *t, const struct topo_guess *g)
                            "%s=%.60s, but %s=%.60s: the first counts, going on",
                            is->source, is->text, other->source, other->text);
     }
-    (void)text_make_utf8(t->warning, sizeof t->warning - 1);
+    (void)text_make_line(t->warning, sizeof t->warning - 1);
 }
 
 /* But for what was taken all the same: PET_NPROC_PER_NODE and the like. */

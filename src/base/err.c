@@ -24,6 +24,8 @@ static void set_text(struct err *e, const char *after, const char *fmt,
     text_init(&t, text, sizeof text);
     text_vadd(&t, fmt, ap);
     text_add(&t, "%s%s", *after ? ": " : "", after);
+    /* Values that users gave are in it. */
+    (void)text_make_line(text, sizeof text - 1);
     (void)text_copy(e->text, sizeof e->text, text);
 }
 

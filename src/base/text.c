@@ -180,3 +180,13 @@ size_t text_make_utf8(char *s, size_t max)
     s[i] = '\0';
     return i;
 }
+
+size_t text_make_line(char *s, size_t max)
+{
+    size_t n = text_make_utf8(s, max);
+
+    for (size_t i = 0; i < n; i++)
+        if (s[i] == '\n' || s[i] == '\t')
+            s[i] = '?';
+    return n;
+}

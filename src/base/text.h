@@ -51,4 +51,7 @@ size_t text_utf8_len(const char *s);
  * become '?'. Returns the new length. */
 size_t text_make_utf8(char *s, size_t max);
 
+/* The same, and tab and newline become '?', too: one line. */
+size_t text_make_line(char *s, size_t max);
+
 #endif

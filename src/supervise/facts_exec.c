@@ -143,8 +143,5 @@ void facts_exec(const char *command, int exec_errno, char *out, size_t cap)
         say_format(&t, path, &p, is_empty);
     else if (exec_errno == EACCES)
         say_access(&t, path, &p);
-    t.len = text_make_utf8(out, cap - 1);
-    for (char *s = out; *s; s++)
-        if (*s == '\n' || *s == '\t')
-            *s = '?';
+    t.len = text_make_line(out, cap - 1);
 }

@@ -42,6 +42,19 @@ static void test_the_text_may_be_its_own_argument(void **state)
     assert_string_equal(e.text, "again (short, and short): short, and short");
 }
 
+/* What users gave may have anything in it. */
+static void test_one_line_of_utf8(void **state)
+{
+    struct err e = {0};
+
+    (void)state;
+    (void)err_set(&e, ERR_USAGE, "PET_NNODES=%s: use a number",
+                  "2\n\t\x1b\xff");
+    assert_string_equal(e.text, "PET_NNODES=2????: use a number");
+    (void)err_wrap(&e, "%s", "a\nb");
+    assert_string_equal(e.text, "a?b: PET_NNODES=2????: use a number");
+}
+
 static void test_long_texts_are_cut(void **state)
 {
     char longest[ERR_TEXT_MAX + 100];
@@ -114,6 +127,7 @@ int main(void)
         cmocka_unit_test(test_set_returns_the_negative_class),
         cmocka_unit_test(test_wrap_puts_words_before),
         cmocka_unit_test(test_the_text_may_be_its_own_argument),
+        cmocka_unit_test(test_one_line_of_utf8),
         cmocka_unit_test(test_long_texts_are_cut),
         cmocka_unit_test(test_a_cut_tears_no_character),
         cmocka_unit_test(test_the_table_is_the_promise),
