@@ -33,12 +33,15 @@
  * SLURM_STEP_NODELIST, SLURM_JOB_ID and SLURM_STEP_ID. There MASTER_ADDR is
  * needed only where mpirun starts ranks on several machines, and without
  * MASTER_PORT a port that follows from the job's name is taken.
- * And two of libddp's own:
+ * And those of libddp's own:
  *   DDP_TIMEOUT        deadline of each call: 500ms, 30s, 5m, 2h; a bare
  *                      number is seconds; default 60s
  *   DDP_BOOTSTRAP_PORT the port to gather on, in place of MASTER_PORT; needed
  *                      where the program itself listens on MASTER_PORT
  *   DDP_TRANSPORT      auto (the default) or tcp: no shared memory
+ *   DDP_SOCKETS        1 (the default) to 16 TCP connections that share the
+ *                      elements between two neighbours in the ring; that of
+ *                      rank 0 counts for all
  * After ddp_init, ranks talk over TCP connections that form a ring and, for
  * small calls, a hypercube, on free ports of the addresses by which they reach
  * rank 0, IPv4 or IPv6. Nothing is encrypted: keep the job on a network of its

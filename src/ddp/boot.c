@@ -11,10 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUESTS_MAX 16 /* Accepted, but not yet known to be the neighbour. */
 #define TICK_MS 1000
 
-enum { CONTROL, DATA, N_CHANNELS };
+enum { CONTROL, DATA, N_CHANNELS = DATA + DDP_SOCKETS_MAX };
 
 struct ringing {
     struct ddp_boot *b;
@@ -28,6 +27,12 @@ struct ringing {
     uint8_t *readies;  /* Rank 0: which. */
     struct pollfd *fds;
 };
+
+/* Connections each way. */
+static unsigned channels(const struct ringing *r)
+{
+    return DATA + r->b->n_sockets;
+}
 
 static void tell_all(struct ddp_boot *b, const struct ddp_frame *f)
 {
@@ -107,7 +112,7 @@ static int unreachable(struct ringing *r, int error)
 
 static int start_out(struct ringing *r)
 {
-    for (unsigned i = 0; i < N_CHANNELS; i++) {
+    for (unsigned i = 0; i < channels(r); i++) {
         int fd = ddp_socket_connect(&r->b->next);
 
         if (fd < 0)
@@ -125,7 +130,7 @@ static int step_out(struct ringing *r, const struct pollfd *p)
                           .to = (uint32_t)after(r->b->conf)};
 
     memcpy(f.token, r->b->token, sizeof f.token);
-    for (unsigned i = 0; i < N_CHANNELS; i++) {
+    for (unsigned i = 0; i < channels(r); i++) {
         int rc;
 
         if (r->is_connected[i] || !p[i].revents)
@@ -144,7 +149,7 @@ static int step_out(struct ringing *r, const struct pollfd *p)
 /* True where the frame introduces a connection of the rank before this. */
 static bool introduces(const struct ringing *r, const struct ddp_frame *f)
 {
-    return f->kind == DDP_RING && f->channel < N_CHANNELS &&
+    return f->kind == DDP_RING && f->channel < channels(r) &&
            !memcmp(f->token, r->b->token, sizeof f->token) &&
            f->rank == (uint32_t)before(r->b->conf) &&
            f->to == (uint32_t)r->b->conf->rank && r->in[f->channel].fd < 0;
@@ -202,14 +207,29 @@ static int step_boot(struct ringing *r)
     return 0;
 }
 
+static bool is_connected(const struct ringing *r)
+{
+    for (unsigned i = 0; i < channels(r); i++)
+        if (!r->is_connected[i])
+            return false;
+    return true;
+}
+
+static bool is_accepted(const struct ringing *r)
+{
+    for (unsigned i = 0; i < channels(r); i++)
+        if (r->in[i].fd < 0)
+            return false;
+    return true;
+}
+
 /* Say READY once, and on rank 0 GO once all are. */
 static void step_ready(struct ringing *r)
 {
     struct ddp_frame f = {.kind = DDP_READY, .pairs = 1,
                           .shm = r->b->shm != NULL};
 
-    if (!r->is_ready && r->is_connected[CONTROL] && r->is_connected[DATA] &&
-        r->in[CONTROL].fd >= 0 && r->in[DATA].fd >= 0) {
+    if (!r->is_ready && is_connected(r) && is_accepted(r)) {
         r->is_ready = true;
         if (r->b->conf->rank > 0)
             tell_all(r->b, &f);
@@ -230,7 +250,7 @@ static int ring_late(struct ringing *r)
     double s = (double)conf->timeout_ms / 1000;
     char note[DDP_GUESTS_NOTE];
 
-    if (!r->is_connected[CONTROL] || !r->is_connected[DATA])
+    if (!is_connected(r))
         return unreachable(r, ETIMEDOUT);
     if (!r->is_ready)
         return ddp_boot_fail(r->b, DDP_ETIMEDOUT, before(conf), "rank %d has "
@@ -249,7 +269,7 @@ static int ring_turn(struct ringing *r)
     int ms = ddp_until(now, b->deadline, TICK_MS), rc;
     unsigned n = 0;
 
-    for (unsigned i = 0; i < N_CHANNELS; i++)
+    for (unsigned i = 0; i < channels(r); i++)
         p[n++] = (struct pollfd){.fd = r->is_connected[i] ? -1 : r->out[i].fd,
                                  .events = POLLOUT};
     n += ddp_guests_poll(&r->guests, b->ring_fd, p + n, now, &ms);
@@ -273,9 +293,12 @@ static void give_links(struct ringing *r, struct ddp_links *ret)
 {
     ret->prev = r->in[CONTROL];
     ret->next = r->out[CONTROL];
-    ret->prev_data = r->in[DATA].fd;
-    ret->next_data = r->out[DATA].fd;
-    ddp_socket_keep_short(ret->next_data);
+    ret->n_data = r->b->n_sockets;
+    for (unsigned i = 0; i < ret->n_data; i++) {
+        ret->prev_data[i] = r->in[DATA + i].fd;
+        ret->next_data[i] = r->out[DATA + i].fd;
+        ddp_socket_keep_short(ret->next_data[i]);
+    }
     for (unsigned i = 0; i < N_CHANNELS; i++)
         r->in[i].fd = r->out[i].fd = -1;
 }
@@ -288,9 +311,9 @@ int ddp_boot_ring(struct ddp_boot *b, struct ddp_links *ret)
     if (r) {
         r->b = b;
         r->has_memory = b->shm != NULL;
-        ddp_guests_init(&r->guests, GUESTS_MAX);
+        ddp_guests_init(&r->guests, DDP_GUESTS_MAX);
         b->has_pairs = b->conf->rank == 0; /* Others hear of it. */
-        r->fds = calloc(N_CHANNELS + 1 + GUESTS_MAX + b->n_conns,
+        r->fds = calloc(N_CHANNELS + 1 + DDP_GUESTS_MAX + b->n_conns,
                         sizeof *r->fds);
         r->readies = calloc(b->n_conns, 1);
         for (unsigned i = 0; i < N_CHANNELS; i++)

@@ -4,8 +4,8 @@
  * connects, listens for its neighbour on the address that this connection
  * uses, and says HELLO; rank 0 answers WELCOME; once all are there rank 0
  * closes its listener and sends each rank a TABLE with its next rank's
- * address; everyone connects to the next rank twice (control and data), and
- * accepts the rank before it; READY to rank 0; GO from rank 0; the
+ * address; everyone connects to the next rank (once for control, and for
+ * data) and accepts the rank before it; READY to rank 0; GO from rank 0; the
  * connections to rank 0 are closed. Where all are on one host, TABLE also
  * tells of shared memory, which is used where all say that they have it.
  * What may fail: the name does not resolve yet, nobody listens yet, a
@@ -23,11 +23,14 @@
 #include "ddp/shm.h"
 
 /* Connections to the neighbours in the ring. Control carries frames both
- * ways, data elements one way: from prev to here, from here to next. Pairs
+ * ways, data elements one way: from prev to here, from here to next. Where
+ * there are several for data, stripes of their bytes take turns on them. Pairs
  * are for small calls, where all ranks have them: else there are none. */
 struct ddp_links {
     struct ddp_conn prev, next;
-    int prev_data, next_data;
+    unsigned n_data;
+    int prev_data[DDP_SOCKETS_MAX], next_data[DDP_SOCKETS_MAX];
+    uint64_t n_in, n_out; /* Bytes of data so far. */
     struct ddp_pair *pairs;
     unsigned n_pairs;
 };
@@ -44,6 +47,7 @@ struct ddp_boot {
     struct ddp_addr next;   /* Where the next one listens. */
     uint8_t token[DDP_TOKEN];
     uint8_t host[DDP_TOKEN]; /* Of this rank; zeros: shares no memory. */
+    unsigned n_sockets;      /* For data, between two neighbours. */
     unsigned n_elsewhere;    /* Rank 0: ranks of other hosts. */
     bool has_pairs;          /* All will make pairs: small.h. */
     struct ddp_shm *shm;     /* NULL: this rank has none, or not all have. */

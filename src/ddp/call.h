@@ -37,6 +37,10 @@ struct ddp_call {
 bool ddp_call_can_push(struct ddp_call *x);
 bool ddp_call_can_pull(struct ddp_call *x);
 
+/* The sockets that the next bytes go over. */
+int ddp_call_push_fd(const struct ddp_call *x);
+int ddp_call_pull_fd(const struct ddp_call *x);
+
 /* Move some. 0, or -1 where the connection has ended. */
 int ddp_call_push(struct ddp_call *x);
 int ddp_call_pull(struct ddp_call *x);

@@ -29,8 +29,10 @@ void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last)
 {
     end(&l->prev, last);
     end(&l->next, last);
-    ddp_socket_close(&l->prev_data);
-    ddp_socket_close(&l->next_data);
+    for (unsigned i = 0; i < l->n_data; i++) {
+        ddp_socket_close(&l->prev_data[i]);
+        ddp_socket_close(&l->next_data[i]);
+    }
     for (unsigned i = 0; i < l->n_pairs; i++)
         ddp_pair_end(&l->pairs[i], last);
 }
@@ -110,7 +112,6 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
         c->local_rank = conf->local_rank;
         c->timeout_ms = conf->timeout_ms;
         c->links.prev.fd = c->links.next.fd = -1;
-        c->links.prev_data = c->links.next_data = -1;
         c->lives.fd = -1;
         atomic_init(&c->is_aborted, false);
         atomic_flag_clear(&c->busy);

@@ -213,6 +213,17 @@ static int read_transport(const struct reader *r, bool *ret_no_shm)
                      "but must be auto or tcp", s);
 }
 
+static int read_sockets(const struct reader *r, unsigned *ret)
+{
+    bool is_set;
+    int n = 1;
+
+    if (read_int(r, "DDP_SOCKETS", 1, DDP_SOCKETS_MAX, &is_set, &n))
+        return DDP_EINVAL;
+    *ret = (unsigned)n;
+    return 0;
+}
+
 /* Copy the caller's options, of whichever version, to *ret. */
 static int take_options(const struct ddp_options *opt, struct ddp_options *ret,
                         struct ddp_error *err)
@@ -321,7 +332,7 @@ int ddp_conf_read(struct ddp_conf *ret, const struct ddp_options *opt,
                   &c.rank, &c.size) ||
         read_local(&r, &o, &c) ||
         read_timeout(&r, o.timeout_ms, &c.timeout_ms) ||
-        read_transport(&r, &c.no_shm))
+        read_transport(&r, &c.no_shm) || read_sockets(&r, &c.n_sockets))
         return DDP_EINVAL;
     if (c.size > 1 && (read_identity(&r, &o, agent_store, &c) ||
                        read_ports(&r, &o, agent_store, &c) ||

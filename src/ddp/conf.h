@@ -12,6 +12,7 @@
 #define DDP_HOST_MAX 254      /* MASTER_ADDR, NUL included. */
 #define DDP_JOB_MAX 129       /* TORCHELASTIC_RUN_ID, NUL included. */
 #define DDP_NO_ATTEMPT UINT32_MAX
+#define DDP_SOCKETS_MAX 16    /* Between two neighbours, for elements. */
 #define DDP_SCAN_PORTS 8      /* Tried above MASTER_PORT under torchrun. */
 #define DDP_TIMEOUT_DEFAULT_MS 60000
 #define DDP_TIMEOUT_MAX_MS (UINT64_C(1000) * 3600 * 24 * 365)
@@ -23,6 +24,7 @@ struct ddp_conf {
     uint16_t port, n_ports;  /* Where rank 0 may listen: port, port + 1 ... */
     uint64_t timeout_ms;
     bool no_shm;             /* TCP alone. */
+    unsigned n_sockets;      /* DDP_SOCKETS: rank 0's counts. */
     uint32_t attempt;        /* Or DDP_NO_ATTEMPT: not compared. */
     char job[DDP_JOB_MAX];   /* Empty where none; cut where too long. */
 };

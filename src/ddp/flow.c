@@ -8,6 +8,36 @@
 
 /* At most this much in one system call, so that the other way gets its turn. */
 #define PUSH_MAX (1024 * 1024)
+/* Of several sockets each in turn gets so much: it should fit into the buffer
+ * of one that has sent little yet. */
+#define STRIPE (32 * 1024)
+
+static unsigned turn_of(const struct ddp_links *l, uint64_t at)
+{
+    return (unsigned)(at / STRIPE % l->n_data);
+}
+
+int ddp_call_push_fd(const struct ddp_call *x)
+{
+    const struct ddp_links *l = &x->c->links;
+
+    return l->next_data[turn_of(l, l->n_out)];
+}
+
+int ddp_call_pull_fd(const struct ddp_call *x)
+{
+    const struct ddp_links *l = &x->c->links;
+
+    return l->prev_data[turn_of(l, l->n_in)];
+}
+
+/* At most n bytes, and what is left of the stripe that begins before `at`. */
+static size_t within(const struct ddp_links *l, uint64_t at, size_t n)
+{
+    size_t left = STRIPE - (size_t)(at % STRIPE);
+
+    return l->n_data > 1 && n > left ? left : n;
+}
 
 static const uint8_t *place_of(const struct ddp_call *x,
                                const struct ddp_block *b)
@@ -104,12 +134,13 @@ bool ddp_call_can_pull(struct ddp_call *x)
 
 int ddp_call_push(struct ddp_call *x)
 {
+    struct ddp_links *l = &x->c->links;
     struct ddp_block b;
-    size_t n;
+    size_t n, all = 0;
 
-    while (find_send(x, &b) && (n = sendable(x, &b)) > 0) {
-        size_t ask = n < PUSH_MAX ? n : PUSH_MAX;
-        ssize_t did = send(x->c->links.next_data, place_of(x, &b) + x->sent,
+    while (all < PUSH_MAX && find_send(x, &b) && (n = sendable(x, &b)) > 0) {
+        size_t ask = within(l, l->n_out, n < PUSH_MAX ? n : PUSH_MAX);
+        ssize_t did = send(ddp_call_push_fd(x), place_of(x, &b) + x->sent,
                            ask, MSG_NOSIGNAL);
 
         if (did < 0 && errno == EINTR)
@@ -118,7 +149,9 @@ int ddp_call_push(struct ddp_call *x)
             return errno == EAGAIN ? 0 : -1;
         x->sent += (size_t)did;
         x->n_moved += (uint64_t)did;
-        if ((size_t)did < ask || ask == PUSH_MAX)
+        l->n_out += (uint64_t)did;
+        all += (size_t)did;
+        if ((size_t)did < ask)
             break;
     }
     return 0;
@@ -156,14 +189,16 @@ static int pull_once(struct ddp_call *x, const struct ddp_block *b)
     } else {
         to = (uint8_t *)(uintptr_t)place_of(x, b) + x->got;
     }
+    n = within(&x->c->links, x->c->links.n_in, n);
     do
-        did = recv(x->c->links.prev_data, to, n, 0);
+        did = recv(ddp_call_pull_fd(x), to, n, 0);
     while (did < 0 && errno == EINTR);
     if (did < 0 && errno == EAGAIN)
         return 0;
     if (did <= 0)
         return -1;
     x->n_moved += (uint64_t)did;
+    x->c->links.n_in += (uint64_t)did;
     if (b->reduce) {
         x->n_scratch += (size_t)did;
         combine(x, b);
@@ -175,6 +210,7 @@ static int pull_once(struct ddp_call *x, const struct ddp_block *b)
 
 int ddp_call_pull(struct ddp_call *x)
 {
+    uint64_t began = x->n_moved;
     struct ddp_block b;
 
     while (ddp_call_can_pull(x) && find_recv(x, &b)) {
@@ -183,7 +219,7 @@ int ddp_call_pull(struct ddp_call *x)
         if (rc <= 0)
             return rc;
         /* What came in can go on: large blocks take turns. */
-        if (b.len >= DDP_SCRATCH)
+        if (b.len >= DDP_SCRATCH && x->n_moved - began >= DDP_SCRATCH / 2)
             break;
     }
     return 0;

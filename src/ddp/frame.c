@@ -117,6 +117,7 @@ static void walk_payload(struct walk *w, struct ddp_frame *f)
         walk_bytes(w, f->addr.ip, sizeof f->addr.ip);
         walk_u16(w, &f->addr.port);
         walk_u32(w, &f->via_root);
+        walk_u32(w, &f->sockets);
         walk_u32(w, &f->shm_pid);
         walk_u32(w, &f->shm_fd);
         break;

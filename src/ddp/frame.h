@@ -52,7 +52,8 @@ struct ddp_frame {
     uint32_t order;       /* HELLO: 1 little-endian, 0 big-endian. */
     uint32_t n;           /* WAITING: how many are missing. */
     uint32_t to;          /* RING: receiver. */
-    uint32_t channel;     /* RING: 0 control, 1 data. */
+    uint32_t channel;     /* RING: 0 control, 1 and on: data. */
+    uint32_t sockets;     /* TABLE: for data, between neighbours; 0 is 1. */
     uint32_t retry;       /* REFUSE: 1 where a later try may be welcome. */
     uint32_t code;        /* REFUSE, FAULT: -enum ddp_code. */
     uint32_t peer;        /* REFUSE, FAULT: to blame; PING: waited for;

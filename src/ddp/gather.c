@@ -254,6 +254,7 @@ static int gather_deal(struct gather *g)
                              strerror(errno));
     memcpy(f.token, b->token, sizeof f.token);
     offer_memory(b, &f);
+    f.sockets = b->n_sockets = b->conf->n_sockets;
     for (unsigned i = 0; i <= last; i++) {
         f.via_root = i == last;
         f.addr = i == last ? at : b->listens[i + 1];

@@ -91,6 +91,9 @@ static enum outcome take_table(struct join *j, const struct ddp_frame *f)
 
     memcpy(b->token, f->token, sizeof b->token);
     b->next = f->addr;
+    b->n_sockets = f->sockets > DDP_SOCKETS_MAX ? DDP_SOCKETS_MAX
+                   : f->sockets == 0            ? 1
+                                                : f->sockets;
     if (f->shm_pid)
         b->shm = ddp_shm_open((unsigned)b->conf->rank, (unsigned)b->conf->size,
                               f->shm_pid, f->shm_fd, b->token);

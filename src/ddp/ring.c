@@ -173,8 +173,10 @@ static uint64_t wait_events(struct ddp_call *x, struct pollfd p[5])
     bool push = !x->lost && ddp_call_can_push(x);
     bool pull = !x->lost && ddp_call_can_pull(x);
 
-    p[0] = (struct pollfd){.fd = push ? l->next_data : -1, .events = POLLOUT};
-    p[1] = (struct pollfd){.fd = pull ? l->prev_data : -1, .events = POLLIN};
+    p[0] = (struct pollfd){.fd = push ? ddp_call_push_fd(x) : -1,
+                           .events = POLLOUT};
+    p[1] = (struct pollfd){.fd = pull ? ddp_call_pull_fd(x) : -1,
+                           .events = POLLIN};
     p[2] = (struct pollfd){.fd = x->prev.is_gone ? -1 : l->prev.fd,
                            .events = ddp_conn_events(&l->prev)};
     p[3] = (struct pollfd){.fd = x->next.is_gone ? -1 : l->next.fd,

@@ -124,6 +124,23 @@ ok "all use it" maps 0 0 1 2
 kill -9 "${pids[@]}"
 wait 2>/dev/null
 
+# Several sockets for the elements, as rank 0 says: each way three, and one for
+# control; and one for small calls.
+n=2 MASTER_PORT=$(free_port)
+export DDP_TRANSPORT=tcp
+DDP_SOCKETS=1 rank 1 "$check" loop 1000000
+DDP_SOCKETS=3 rank 0 "$check" loop 1000000
+ok "two ranks with 3 sockets for elements" \
+    until_true 30 said "in the loop" 0 1
+for r in 0 1; do
+    is "rank $r has 3 each way" \
+        "$(ls -l "/proc/${pids[r]}/fd" | grep -c 'socket:')" 9
+done
+kill -9 "${pids[1]}"
+ok "kill -9 of rank 1: the other one fails" ended 3 10 0
+ok "and names it" said "code -6 peer 1 .*rank 1 died or failed" 0
+unset DDP_TRANSPORT
+
 # --- under agent: whom does the verdict name?
 # worker RANK: its process, by its environment.
 worker()

@@ -72,6 +72,11 @@ both()
 both 10.9.0.1 10.9.0.1 "$check" sums
 ok "IPv4" ended 0 60 0 1 2 3
 
+export DDP_SOCKETS=5
+both 10.9.0.1 10.9.0.1 "$check" sums
+ok "5 sockets" ended 0 60 0 1 2 3
+unset DDP_SOCKETS
+
 settled() { on "$1" ip -6 addr show dev "$2" scope link | grep inet6 |
     grep -qv tentative; }
 if until_true 5 settled "$a" va && until_true 5 settled "$b" vb; then

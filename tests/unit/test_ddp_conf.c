@@ -147,6 +147,10 @@ static void test_bad(void **state)
         {{SLURM, "SLURM_PROCID=3", "SLURM_LOCALID=2", "SLURM_NODEID=1"},
          "SLURM_STEP_TASKS_PER_NODE is '2(x2)' and SLURM_LOCALID 2"},
         {{"DDP_TIMEOUT=0"}, "DDP_TIMEOUT is '0'"},
+        {{"DDP_SOCKETS=0"}, "DDP_SOCKETS is '0', but must be a number from 1 "
+                            "to 16"},
+        {{"DDP_SOCKETS=17"}, "DDP_SOCKETS is '17'"},
+        {{"DDP_SOCKETS=two"}, "DDP_SOCKETS is 'two'"},
         {{"DDP_TIMEOUT=5 s"}, "DDP_TIMEOUT is '5 s'"},
     };
 

@@ -22,7 +22,7 @@ static const struct ddp_frame samples[] = {
     {.kind = DDP_REFUSE, .code = 7, .retry = 1, .rank = 0, .peer = 2,
      .text = "why"},
     {.kind = DDP_WAITING, .n = 5, .peer = 1},
-    {.kind = DDP_TABLE, .token = {1, 2, 3}, .via_root = 1,
+    {.kind = DDP_TABLE, .token = {1, 2, 3}, .via_root = 1, .sockets = 9,
      .shm_pid = 7, .shm_fd = 8,
      .addr = {.ip = {0xfe, 0x80, [15] = 1}, .port = 1}},
     {.kind = DDP_RING, .token = {9, [15] = 8}, .rank = 1, .to = 2,

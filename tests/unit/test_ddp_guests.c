@@ -8,7 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
-#define STRANGERS 20 /* More than wait at one time where the ring is made. */
+#define STRANGERS 70 /* More than wait at one time where the ring is made. */
 #define POLLS_MAX 1000 /* Of a rank that waits a second; one that spins makes
                         * some hundred thousand. */
 

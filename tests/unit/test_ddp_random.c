@@ -266,6 +266,13 @@ static void test_large(void **state)
         job_run(&j, n, run_large, NULL);
 }
 
+/* Several for elements, each of which gets a stripe in turn. */
+static int use_sockets(void **state)
+{
+    (void)state;
+    return setenv("DDP_SOCKETS", "3", 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,10 +280,11 @@ int main(void)
         cmocka_unit_test(test_large),
     };
 
-    /* Over shared memory, then over TCP. */
+    /* Over shared memory, then over TCP, and over several sockets. */
     int rc = cmocka_run_group_tests_name("ddp_random", tests, use_memory,
                                          NULL);
 
-    return rc + cmocka_run_group_tests_name("ddp_random_tcp", tests, use_tcp,
-                                            NULL);
+    rc += cmocka_run_group_tests_name("ddp_random_tcp", tests, use_tcp, NULL);
+    return rc + cmocka_run_group_tests_name("ddp_random_sockets", tests,
+                                            use_sockets, NULL);
 }
