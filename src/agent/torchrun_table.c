@@ -109,7 +109,7 @@ static const struct opt_row rows[] = {
      .at = AT(node_rank), .max = OPT_MAX_NNODES - 1, .group = OPT_GROUP_JOB},
     {ROW("master-addr", opt_type_word, "127.0.0.1",
          "Host of node rank 0; with static alone."),
-     .at = AT(torchrun.host), .min = 1, .max = 253, .arg = "HOST",
+     .at = AT(torchrun.host), .max = 253, .arg = "HOST",
      .group = OPT_GROUP_JOB},
     {ROW("master-port", torchrun_type_port, NULL,
          "The workers' MASTER_PORT; with static alone."),

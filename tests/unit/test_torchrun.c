@@ -209,8 +209,8 @@ static void test_spellings(void **state)
     assert_int_equal(o.torchrun.redirects.of[0], 1);
     assert_string_equal(o.job_id, "-7");
     assert_string_equal(o.role, "-");
-    good("torchrun --log-dir= --role= --local-addr= --logs-specs default "
-         "--duplicate-stdout-filters= x", NULL);
+    good("torchrun --log-dir= --role= --master-addr= --local-addr= "
+         "--logs-specs default --duplicate-stdout-filters= x", NULL);
     assert_null(o.log_dir);
     assert_string_equal(o.role, "");
     assert_string_equal(o.master_addr, "127.0.0.1");
@@ -263,6 +263,7 @@ static const struct {
     {"torchrun --rdzv-endpoint a x", NULL, "it needs a port"},
     {"torchrun --rdzv-endpoint a:b x", NULL, "use HOST:PORT"},
     {"torchrun --rdzv-endpoint :5 x", NULL, "a host is missing"},
+    {"torchrun --master-addr= --nnodes 2 x", NULL, "a host is missing"},
     {"torchrun --master-addr a/b --master-port 5 x", NULL, "no host name"},
     {"torchrun --node-rank 2 --nnodes 2 x", NULL, "less than --nnodes 2"},
     {"torchrun --nnodes 2 x", "PET_NODE_RANK=2", "must be less"},
