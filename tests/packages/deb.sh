@@ -4,7 +4,7 @@
 . "$(dirname "$0")/../lib/tap.sh"
 [ "$(id -u)" -eq 0 ] || { skip "packages" "not root"; exit; }
 O=$(cd "$O" && pwd)
-version=$("$agent" --version | sed 's/agent //')
+version=$(dpkg-parsechangelog -l "$top/debian/changelog" -S Version)
 arch=$(dpkg --print-architecture)
 deb() { echo "$O/deb/$1_${version}_$arch.deb"; }
 all=(agent agent-tools libddp1 libddp-dev)
