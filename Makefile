@@ -209,7 +209,7 @@ $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
     nanosleep)
 # Any file system is one that hosts share.
 $(O)/tests/test_lease: wraps := $(addprefix -Wl$(comma)--wrap=,fstatfs flock \
-    mkdirat open openat renameat renameat2)
+    mkdirat open openat renameat renameat2 statx)
 $(O)/tests/test_fetch_part: wraps := -Wl,--wrap=syncfs
 # Each fuzz_<name>.c of tests/fuzz is run here over its corpus; by libFuzzer
 # with `make fuzz-<name>`.

@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 void found_free(struct found *f)
 {
@@ -43,12 +44,19 @@ static bool hashes_agree(const struct found *f, const struct manifest *m)
     return true;
 }
 
-static void stat_all(struct found *f)
+/* Where another host may have changed a file its server is asked: NFS would
+ * answer with what it knew up to a minute before. */
+static void stat_all(struct found *f, bool is_shared)
 {
     for (size_t i = 0; i < f->marker.n; i++) {
         const struct marker_row *row = &f->marker.rows[i];
+        struct statx fresh;
         struct stat st;
 
+        if (is_shared)
+            (void)statx(f->fd, row->path,
+                        AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC,
+                        STATX_BASIC_STATS, &fresh);
         if (fstatat(f->fd, row->path, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             !marker_row_same(row, &st))
             f->changed[f->n_changed++] = i;
@@ -78,7 +86,7 @@ int found_look(struct found *ret, const struct stage_set *s, struct err *e)
     ret->changed = calloc(ret->marker.n, sizeof *ret->changed);
     if (!ret->changed)
         return err_set(e, ERR_RESOURCE, "no memory left to read a marker");
-    stat_all(ret);
+    stat_all(ret, s->is_shared);
     return 0;
 }
 

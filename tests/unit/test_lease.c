@@ -75,6 +75,20 @@ int __wrap_open(const char *path, int flags, ...)
     return __real_open(path, flags, mode);
 }
 
+/* Whose attributes were asked for anew. */
+static unsigned n_fresh;
+
+int __real_statx(int folder, const char *path, int flags, unsigned mask,
+                 struct statx *x);
+int __wrap_statx(int folder, const char *path, int flags, unsigned mask,
+                 struct statx *x);
+int __wrap_statx(int folder, const char *path, int flags, unsigned mask,
+                 struct statx *x)
+{
+    n_fresh += (flags & AT_STATX_FORCE_SYNC) != 0;
+    return __real_statx(folder, path, flags, mask, x);
+}
+
 int __real_mkdirat(int folder, const char *path, mode_t mode);
 int __wrap_mkdirat(int folder, const char *path, mode_t mode);
 int __wrap_mkdirat(int folder, const char *path, mode_t mode)
@@ -411,6 +425,18 @@ static void test_without_proc_nobody_shares_a_lock(void **state)
     (void)close(s.root.fd);
 }
 
+static void test_a_finished_one_is_asked_for_anew(void **state)
+{
+    struct fixture *f = *state;
+
+    make_set(f);
+    assert_int_equal(run(f, 0, NULL), 0);
+    n_fresh = 0;
+    assert_int_equal(run(f, 0, NULL), 0);
+    assert_true(f->r.reused);
+    assert_int_equal(n_fresh, 2);
+}
+
 /* A stage that was made before and is read-only now: what looks otherwise is
  * hashed, though nobody can have the lease. */
 static void test_a_read_only_stage(void **state)
@@ -444,6 +470,7 @@ int main(void)
         TEST(test_one_that_was_slow_to_begin),
         TEST(test_a_beat_of_one_that_is_over),
         TEST(test_without_proc_nobody_shares_a_lock),
+        TEST(test_a_finished_one_is_asked_for_anew),
         TEST(test_a_read_only_stage),
     };
 
