@@ -44,15 +44,19 @@ open(top + "any", "wb").write(bytes(100))
 PY
 truncate -s 5M "$T/sparse" && tar -C "$T" -S -cf "$src/sparse.tar" sparse
 xz -c "$src/any" >"$src/x.xz"
+{
+    printf '\x50\x2a\x4d\x18\4\0\0\0\0\0\0\0' # As pzstd begins.
+    zstd -qc "$src/any"
+} >"$src/p.zst"
 run "$agent" verify --structure "$src"
 is "good files: 0" "$rc" 0
 is "... and nothing on stdout" "$(cat "$T/out")" ""
 has "... what was looked at is said" "$T/err" \
-    '13 files, 11 of a known structure, none looks wrong; no hash was checked'
+    '14 files, 12 of a known structure, none looks wrong; no hash was checked'
 "$agent" manifest "$src" -o "$m"
 run "$agent" verify --structure "$m" "$src"
 is "with a manifest the hashes are checked, too" "$rc" 0
-has "... and told" "$T/err" 'src: 13 files, [0-9]* bytes, all right'
+has "... and told" "$T/err" 'src: 14 files, [0-9]* bytes, all right'
 rm -rf "$T/good" && cp -r "$src" "$T/good"
 
 # bad FILE REGEX COMMAND: COMMAND spoils FILE. Both ways say so.
