@@ -278,6 +278,8 @@ void barrier_garbage(struct barrier *b, uint64_t now_ms, uint32_t conn,
                        "protocol version %u, node rank 0 speaks %u: use the "
                        "same agent in all pods",
                        version, WIRE_VERSION);
+        bar_note_stray(b, &b->foreign, now_ms, conn, version);
+        bar_plan_news(b, now_ms);
         bar_refuse(b, conn, ERR_MISMATCH, text);
         return;
     }

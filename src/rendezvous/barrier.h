@@ -141,6 +141,15 @@ struct bar_conn {
     struct wire_addr here; /* Pod 0, as the other side reaches it. */
 };
 
+/* The last one that was refused for what no rank of its own can be told for;
+ * while gathering. It may have been a stranger. */
+struct bar_stray {
+    uint64_t at_ms; /* 0: none was. */
+    uint32_t what;  /* The rank that it claims, or its protocol version. */
+    bool told;
+    char addr[BARRIER_ADDR_MAX];
+};
+
 struct barrier_out {
     void *ctx;
     void (*send)(void *ctx, uint32_t conn, const struct wire_msg *m);
@@ -184,7 +193,9 @@ struct barrier {
     uint64_t begin_ms;      /* When this pod 0 began; */
     uint64_t last_zero;     /* an older one that a pod has told of; 0: none. */
     uint64_t gather_ms;     /* When this gathering began. */
-    uint64_t not_before_ms; /* Back-off, or the lease of a silent pod. */
+    uint64_t not_before_ms; /* Back-off, or the lease of a silent pod; */
+    uint64_t fence_ms;      /* when that lease is over, or 0. */
+    struct bar_stray twin, foreign; /* A rank claimed twice; a version. */
     uint64_t round_ms;      /* When the round started. */
     uint64_t summary_ms, ping_ms; /* When next. */
     bool has_news;       /* Something has changed that is not told yet; */

@@ -27,13 +27,25 @@ static void tell_to_wait(const struct barrier *b, uint32_t rank)
     b->out.send(b->out.ctx, p->challenger, &m);
 }
 
+static void refuse_twin(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                        uint32_t conn)
+{
+    char text[WIRE_TEXT_MAX];
+
+    (void)snprintf(text, sizeof text,
+                   "node rank %u is held by a live pod at %s; this one is at "
+                   "%s: give each pod its own --node-rank",
+                   rank, b->peers[rank].addr, b->conns[conn].addr);
+    bar_note_stray(b, &b->twin, now_ms, conn, rank);
+    bar_refuse(b, conn, ERR_MISMATCH, text);
+}
+
 /* The same rank, another incarnation, and the old one may be alive. */
 void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
                    uint32_t conn, const struct bar_hello *hello)
 {
     struct wire_msg ping = {.kind = WIRE_PING, .round = 1};
     struct bar_peer *p = &b->peers[rank];
-    char text[WIRE_TEXT_MAX];
 
     if (p->challenger != BARRIER_NO_CONN &&
         p->challenge.incarnation == hello->incarnation) {
@@ -48,11 +60,7 @@ void bar_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     if (rank == 0 || p->challenger != BARRIER_NO_CONN) {
-        (void)snprintf(text, sizeof text,
-                       "node rank %u is held by a live pod at %s; this one is "
-                       "at %s: give each pod its own --node-rank",
-                       rank, p->addr, b->conns[conn].addr);
-        bar_refuse(b, conn, ERR_MISMATCH, text);
+        refuse_twin(b, now_ms, rank, conn);
         return;
     }
     bar_door_pass(b, conn);
@@ -72,7 +80,6 @@ void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
 {
     struct bar_peer *p = &b->peers[rank];
     uint32_t conn = p->challenger, old = p->conn;
-    char text[WIRE_TEXT_MAX];
 
     p->challenger = BARRIER_NO_CONN;
     b->conns[conn].challenges = NOBODY;
@@ -85,11 +92,7 @@ void bar_end_challenge(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     if (old_lives) {
-        (void)snprintf(text, sizeof text,
-                       "node rank %u is held by a live pod at %s; this one is "
-                       "at %s: give each pod its own --node-rank",
-                       rank, p->addr, b->conns[conn].addr);
-        bar_refuse(b, conn, ERR_MISMATCH, text);
+        refuse_twin(b, now_ms, rank, conn);
         return;
     }
     if (old != BARRIER_NO_CONN)

@@ -77,7 +77,7 @@ static void note_last_zero(struct barrier *b, uint64_t now_ms,
             bar_say(b, LOG_WARNING, "%s (%s) did not hear the last node rank "
                     "0 any more: its workers may still run; no round starts "
                     "within %s", p->hello.host, p->addr, buf);
-        b->not_before_ms = until;
+        bar_fence(b, until);
     }
     b->last_zero = p->hello.last_zero;
 }

@@ -121,6 +121,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
         b->not_before_ms = now_ms + delay_ms;
     b->enough_ms = 0;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
+    b->twin.at_ms = b->foreign.at_ms = 0;
     bar_forget_news(b);
     bar_wake(b, now_ms + delay_ms);
     bar_wake(b, b->summary_ms);
@@ -300,7 +301,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_say(b, LOG_WARNING, "%s", f.text);
     /* What ran there may run on until its own lease and grace are over. */
     if (silent && (b->started || b->last_zero))
-        bar_fence(b, now_ms);
+        bar_fence(b, now_ms + bar_lease_ms(b));
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms) { /* A worker failed before the pod was lost. */

@@ -31,7 +31,7 @@ uint32_t bar_rank_of(struct barrier *b, uint64_t now_ms,
 /* After so long nothing runs any more that pod 0 does not hear of. */
 uint64_t bar_lease_ms(const struct barrier *b);
 /* Workers may run that nobody can be told to stop: start nothing before. */
-void bar_fence(struct barrier *b, uint64_t now_ms);
+void bar_fence(struct barrier *b, uint64_t until_ms);
 /* Fewer pods than nnodes will do. */
 bool bar_is_elastic(const struct barrier *b);
 /* Enough have arrived to start, be it without some. */
@@ -81,6 +81,9 @@ void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
 /* barrier_words.c. A pod with this rank, if there is such a rank, is refused
  * for this. */
 void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why);
+/* This connection is refused: `what` as of bar_stray. */
+void bar_note_stray(struct barrier *b, struct bar_stray *s, uint64_t now_ms,
+                    uint32_t conn, uint32_t what);
 /* All is said, or not worth it any more. */
 void bar_forget_news(struct barrier *b);
 /* After each event: what has changed is told soon. */

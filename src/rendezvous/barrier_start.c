@@ -49,6 +49,8 @@ void bar_woken(struct barrier *b, uint64_t now_ms)
     late = now_ms - b->wake_ms;
     if (b->not_before_ms > b->wake_ms)
         b->not_before_ms += late;
+    if (b->fence_ms > b->wake_ms)
+        b->fence_ms += late;
     b->begin_ms += late;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++) {
         if (b->peers[i].down_ms)
@@ -58,10 +60,12 @@ void bar_woken(struct barrier *b, uint64_t now_ms)
     b->wake_ms = now_ms;
 }
 
-void bar_fence(struct barrier *b, uint64_t now_ms)
+void bar_fence(struct barrier *b, uint64_t until_ms)
 {
-    if (now_ms + bar_lease_ms(b) > b->not_before_ms)
-        b->not_before_ms = now_ms + bar_lease_ms(b);
+    if (until_ms > b->fence_ms)
+        b->fence_ms = until_ms;
+    if (until_ms > b->not_before_ms)
+        b->not_before_ms = until_ms;
 }
 
 bool bar_is_elastic(const struct barrier *b)

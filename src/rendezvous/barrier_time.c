@@ -128,9 +128,7 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
         b->out.close(b->out.ctx, conn, true);
         p->conn = BARRIER_NO_CONN;
         if (p->state == PEER_LEFT) {
-            /* It stops by then. */
-            if (now_ms + b->cfg.grace_ms > b->not_before_ms)
-                b->not_before_ms = now_ms + b->cfg.grace_ms;
+            bar_fence(b, now_ms + b->cfg.grace_ms); /* It stops by then. */
             bar_wake(b, now_ms + 1); /* Somebody may wait for its place. */
         }
         return;

@@ -141,6 +141,51 @@ static void add_those(struct text *t, const struct those *those,
         add_last_heard(t, those, now_ms);
 }
 
+/* The last of these may have been long ago. */
+static void add_stray(struct text *t, const struct bar_stray *s,
+                      uint64_t now_ms)
+{
+    text_add(t, "%s", s->addr);
+    if (now_ms - s->at_ms < 1000)
+        return;
+    text_add(t, ", ");
+    text_add_duration(t, now_ms - s->at_ms);
+    text_add(t, " ago");
+}
+
+static void add_strays(struct text *t, const struct barrier *b, bool news,
+                       uint64_t now_ms)
+{
+    const struct bar_stray *s = &b->twin;
+
+    if (s->at_ms && !(news && s->told)) {
+        text_add(t, "%snode rank %u claimed twice (%s and ",
+                 t->len ? "; " : "", s->what, b->peers[s->what].addr);
+        add_stray(t, s, now_ms);
+        text_add(t, ")");
+    }
+    s = &b->foreign;
+    if (s->at_ms && !(news && s->told)) {
+        text_add(t, "%sa pod of protocol version %u refused (",
+                 t->len ? "; " : "", s->what);
+        add_stray(t, s, now_ms);
+        text_add(t, ")");
+    }
+}
+
+/* Enough are there, and yet nothing starts: why, and for how long. */
+static void add_hold(struct text *t, const struct barrier *b, uint64_t now_ms)
+{
+    if (now_ms >= b->not_before_ms || !bar_has_enough(b))
+        return;
+    text_add(t, "%s%u of %u pods are there; no round starts within ",
+             t->len ? "; " : "", b->counts[PEER_ARRIVED], b->cfg.nnodes);
+    text_add_duration(t, b->not_before_ms - now_ms);
+    text_add(t, b->fence_ms > now_ms
+                    ? ": workers of a pod that was silent may still run"
+                    : ": the back-off after a failure");
+}
+
 void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
                       size_t cap)
 {
@@ -150,6 +195,9 @@ void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
     text_init(&t, out, cap);
     for (those.word = 0; those.word < WORD_ARRIVED; those.word++)
         add_those(&t, &those, now_ms);
+    if (b->counts[PEER_ARRIVED] < b->cfg.nnodes)
+        add_strays(&t, b, false, now_ms);
+    add_hold(&t, b, now_ms);
 }
 
 static void summary(struct barrier *b, uint64_t now_ms)
@@ -157,9 +205,9 @@ static void summary(struct barrier *b, uint64_t now_ms)
     struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
 
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
-    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes)
-        return;
     barrier_describe(b, now_ms, m.text, sizeof m.text);
+    if (m.text[0] == '\0')
+        return;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &m);
 }
@@ -172,10 +220,25 @@ void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why)
     b->has_news = true;
 }
 
+void bar_note_stray(struct barrier *b, struct bar_stray *s, uint64_t now_ms,
+                    uint32_t conn, uint32_t what)
+{
+    if (b->phase != BAR_GATHER)
+        return;
+    /* One that comes again and again is no news each time; and of versions a
+     * stranger has as many as it likes. */
+    s->told = s->told && s->at_ms && (s == &b->foreign || s->what == what);
+    b->has_news = b->has_news || !s->told;
+    s->at_ms = now_ms ? now_ms : 1;
+    s->what = what;
+    (void)text_copy(s->addr, sizeof s->addr, b->conns[conn].addr);
+}
+
 void bar_forget_news(struct barrier *b)
 {
     b->has_news = false;
     b->news_ms = 0;
+    b->twin.told = b->foreign.told = true;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         if (!b->peers[i].down_ms)
             b->peers[i].told = (uint8_t)word_of(&b->peers[i]);
@@ -186,18 +249,24 @@ static void news(struct barrier *b, uint64_t now_ms)
 {
     struct wire_msg m = {.kind = WIRE_WAITING, .round = b->round};
     struct those those = {.b = b, .news = true};
-    uint32_t first = b->cfg.nnodes > BARRIER_SAY_MAX ? 0 : 1;
+    bool all = b->counts[PEER_ARRIVED] == b->cfg.nnodes;
+    uint32_t first = all || b->cfg.nnodes > BARRIER_SAY_MAX ? 0 : 1;
     struct text t;
 
     text_init(&t, m.text, sizeof m.text);
     for (those.word = WORD_WRONG_JOB; those.word <= WORD_ARRIVED; those.word++)
         if (those.word != WORD_STOPPING)
             add_those(&t, &those, now_ms);
+    if (!all)
+        add_strays(&t, b, true, now_ms);
     bar_forget_news(b);
-    if (t.len == 0 || b->counts[PEER_ARRIVED] == b->cfg.nnodes)
+    if (t.len == 0 || (all && b->fence_ms <= now_ms))
         return;
-    text_add(&t, "; %u of %u pods are there", b->counts[PEER_ARRIVED],
-             b->cfg.nnodes);
+    if (all)
+        add_hold(&t, b, now_ms);
+    else
+        text_add(&t, "; %u of %u pods are there", b->counts[PEER_ARRIVED],
+                 b->cfg.nnodes);
     for (uint32_t i = first; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &m);
 }

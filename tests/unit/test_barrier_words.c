@@ -144,6 +144,119 @@ static void test_wrong_nnodes(void **state)
                     "the last round");
 }
 
+/* All are there and wait for the lease of one that was silent: 20 s and more
+ * in which nobody would know why nothing happens. */
+static void test_a_fence_is_told(void **state)
+{
+    (void)state;
+    run_all(2);
+    barrier_timeout(&b, 11 + BARRIER_SILENCE_MS); /* Pod 1 is silent. */
+    assert_int_equal(b.phase, BAR_GATHER);
+    arrive(15100, BARRIER_LOCAL, 1);
+    barrier_timeout(&b, 16000);
+    join(18000, 2, 1);
+    arrive(18001, 2, 1);
+    story[0] = '\0';
+    barrier_timeout(&b, 18003 + BARRIER_NEWS_MS);
+    told("0:WAITING 2:WAITING "); /* Pod 0 says it, too. */
+    assert_string_equal(last.text, "node rank 1 arrived; 2 of 2 pods are "
+                                   "there; no round starts within 18 s: "
+                                   "workers of a pod that was silent may "
+                                   "still run");
+    barrier_timeout(&b, 19000);
+    told("");
+    barrier_timeout(&b, 11 + BARRIER_SILENCE_MS + BARRIER_SUMMARY_MS);
+    assert_string_equal(last.text, "2 of 2 pods are there; no round starts "
+                                   "within 12 s: workers of a pod that was "
+                                   "silent may still run");
+    told("0:WAITING 2:WAITING ");
+    say(30000, 2, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, 11 + BARRIER_SILENCE_MS + 22000);
+    assert_int_equal(b.phase, BAR_RUN);
+}
+
+static void test_a_long_back_off_is_told(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    c.backoff_min_ms = c.backoff_max_ms = 30000;
+    begin_with(&c);
+    all_arrive();
+    say(4000, 1, failed(1, 0));
+    barrier_timeout(&b, 4000 + BARRIER_SETTLE_MS);
+    arrive(4100, 0, 1);
+    arrive(4100, 1, 1);
+    barrier_timeout(&b, 4700);
+    story[0] = '\0';
+    barrier_timeout(&b, 4000 + BARRIER_SETTLE_MS + BARRIER_SUMMARY_MS);
+    told("0:WAITING 1:WAITING ");
+    assert_non_null(strstr(last.text, "2 of 2 pods are there; no round starts "
+                                      "within "));
+    assert_non_null(strstr(last.text, ": the back-off after a failure"));
+}
+
+/* Why node rank 2 does not come: its pod says that it is node rank 1. */
+static void test_a_twin_is_told(void **state)
+{
+    (void)state;
+    begin(3);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(11, BARRIER_LOCAL, 0);
+    join(20, 1, 1);
+    arrive(21, 1, 0);
+    barrier_timeout(&b, 1000);
+    come(1100, 5, hello(1, 900));
+    say(1200, 1, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, 1100 + BARRIER_PROBE_MS);
+    story[0] = '\0';
+    barrier_timeout(&b, 1103 + BARRIER_PROBE_MS + BARRIER_NEWS_MS);
+    told("1:WAITING ");
+    assert_string_equal(last.text, "node rank 1 claimed twice (10.0.0.1:1 and "
+                                   "10.0.0.5:1); 2 of 3 pods are there");
+    describes(7100, "node rank 2 not seen yet; node rank 1 claimed twice "
+                    "(10.0.0.1:1 and 10.0.0.5:1, 4 s ago)");
+    come(8000, 6, hello(1, 901)); /* It has been restarted. */
+    say(8100, 1, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, 8000 + BARRIER_PROBE_MS);
+    story[0] = '\0';
+    barrier_timeout(&b, 9900 + BARRIER_PROBE_MS); /* Heartbeat. */
+    told("0:WAITING 1:WAITING "); /* The summary alone. */
+    join(12000, 2, 2);
+    arrive(12001, 2, 0);
+    assert_int_equal(b.phase, BAR_RUN);
+    say(20000, 1, failed(1, 0));
+    barrier_timeout(&b, 20000 + BARRIER_SETTLE_MS);
+    assert_int_equal(b.phase, BAR_GATHER);
+    describes(40000, "node ranks 0-2 still stopping the workers of the last "
+                     "round");
+}
+
+static void test_another_version_is_told(void **state)
+{
+    (void)state;
+    begin(3);
+    join(10, BARRIER_LOCAL, 0);
+    join(20, 1, 1);
+    barrier_timeout(&b, 1000);
+    barrier_open(&b, 2000, 5, "10.0.0.5:1");
+    barrier_garbage(&b, 2000, 5, "version", WIRE_VERSION + 1);
+    story[0] = '\0';
+    barrier_timeout(&b, 2003 + BARRIER_NEWS_MS);
+    told("1:WAITING ");
+    assert_string_equal(last.text, "a pod of protocol version 2 refused "
+                                   "(10.0.0.5:1); 0 of 3 pods are there");
+    barrier_open(&b, 4000, 6, "10.0.0.6:1");
+    barrier_garbage(&b, 4000, 6, "version", WIRE_VERSION + 2);
+    barrier_timeout(&b, 4100);
+    story[0] = '\0';
+    barrier_timeout(&b, 4103 + BARRIER_NEWS_MS);
+    told(""); /* No stranger makes all pods talk. */
+    describes(5000, "node rank 2 not seen yet; node ranks 0-1 staging (0 %); "
+                    "a pod of protocol version 3 refused (10.0.0.6:1, 1 s "
+                    "ago)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +266,10 @@ int main(void)
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_wrong_token),
         cmocka_unit_test(test_wrong_nnodes),
+        cmocka_unit_test(test_a_fence_is_told),
+        cmocka_unit_test(test_a_long_back_off_is_told),
+        cmocka_unit_test(test_a_twin_is_told),
+        cmocka_unit_test(test_another_version_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
