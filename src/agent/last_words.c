@@ -97,7 +97,8 @@ int last_words_early(const struct options *o, const struct err *e)
 {
     struct verdict v = {.exit_code = e->code, .map = &o->exit_map,
                         .node_rank = o->node_rank, .nnodes = o->nnodes,
-                        .max_restarts = o->max_restarts};
+                        .max_restarts = o->max_restarts,
+                        .restart_period_ms = o->restart_period_ms};
     char host[FAILURE_HOST_MAX];
 
     log_error("%s", e->text);

@@ -275,6 +275,7 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->nproc = p->nproc;
     ret->n_servers = p->n_procs - p->nproc;
     ret->max_restarts = o->max_restarts;
+    ret->restart_period_ms = o->restart_period_ms;
     ret->incarnation = p->incarnation;
     ret->command_hash = p->command_hash;
     ret->barrier_timeout_ms = o->barrier_timeout_ms;

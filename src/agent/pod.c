@@ -196,9 +196,20 @@ void pod_end(struct pod *p, uint64_t now_ms, int code,
     pod_stop_workers(p, now_ms);
 }
 
+const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX])
+{
+    struct text t;
+
+    text_init(&t, buf, POD_BUDGET_MAX);
+    verdict_restarts(&t, p->n_restarts, p->cfg.max_restarts,
+                     p->cfg.restart_period_ms);
+    return buf;
+}
+
 void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     enum sup_news news;
+    char budget[POD_BUDGET_MAX];
 
     p->n_restarts = m->n_restarts;
     p->world_size = m->world_size;
@@ -217,8 +228,8 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->at.group_size = m->group_size;
     (void)text_copy(p->at.hosts, sizeof p->at.hosts, m->hosts);
     if (p->n_rounds > 1 || p->round > 0)
-        pod_say(p, LOG_INFO, "round %u starts; %u of %u restarts used",
-                p->round, p->n_restarts, p->cfg.max_restarts);
+        pod_say(p, LOG_INFO, "round %u starts; %s", p->round,
+                pod_budget(p, budget));
     pod_mesh_close(p);
     pod_move(p, POD_RUNNING);
     p->prepared = false;
@@ -333,6 +344,7 @@ void pod_verdict(const struct pod *p, uint64_t now_ms, struct verdict *ret)
     ret->node_rank = p->cfg.node_rank;
     ret->n_restarts = p->n_restarts;
     ret->max_restarts = p->cfg.max_restarts;
+    ret->restart_period_ms = p->cfg.restart_period_ms;
     ret->n_rounds = p->n_rounds;
     ret->job_ms = now_ms - p->start_ms;
     ret->told_ms = p->stop_signo ? p->stop_ms - p->start_ms : ret->job_ms;

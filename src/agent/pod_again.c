@@ -142,13 +142,14 @@ static void let_go(struct pod *p, uint32_t worker)
 static void try_again(struct pod *p, uint64_t now_ms, uint32_t worker)
 {
     struct pod_held *h = &p->held[worker];
+    char budget[POD_BUDGET_MAX];
 
     if (!h->held || !h->clean || !h->allowed || now_ms < h->start_ms)
         return;
     let_go(p, worker);
     h->n_starts++;
-    pod_say(p, LOG_INFO, "rank %u starts again, alone; %u of %u restarts used",
-            p->at.rank_base + worker, p->n_restarts, p->cfg.max_restarts);
+    pod_say(p, LOG_INFO, "rank %u starts again, alone; %s",
+            p->at.rank_base + worker, pod_budget(p, budget));
     supervisor_again(&p->sup, worker);
     p->out.spawn_again(p->out.ctx, &p->at, worker, p->at.round + h->n_starts);
 }

@@ -9,6 +9,11 @@
 void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void pod_move(struct pod *p, enum pod_state to);
+
+/* The restarts that are used, in `buf`, which is returned. */
+#define POD_BUDGET_MAX 96
+const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX]);
+
 /* To pod 0, wherever it is; dropped while there is no connection, for
  * pod_report() says it again. */
 void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m);

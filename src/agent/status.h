@@ -60,6 +60,7 @@ struct status {
     uint32_t nnodes, min_nodes, nproc, world_size;
     const char *phase;
     uint32_t round, n_rounds, n_restarts, max_restarts;
+    uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
     bool is_staging;
     unsigned percent;
     int stop_signo; /* 0: not told to stop. */

@@ -165,6 +165,7 @@ void status_of_pod(struct status *s, const struct pod *p, uint64_t now_ms)
     s->n_rounds = p->n_rounds;
     s->n_restarts = p->n_restarts;
     s->max_restarts = p->cfg.max_restarts;
+    s->restart_period_ms = p->cfg.restart_period_ms;
     s->is_staging = p->state == POD_STAGING;
     s->percent = p->percent;
     s->stop_signo = p->stop_signo;

@@ -139,7 +139,9 @@ static void add_head(struct text *t, const struct status *s)
         text_add(t, ", round %u", s->round);
     if (s->world_size > 0)
         text_add(t, ", world size %u", s->world_size);
-    text_add(t, ", %u of %u restarts used\n", s->n_restarts, s->max_restarts);
+    text_add(t, ", ");
+    verdict_restarts(t, s->n_restarts, s->max_restarts, s->restart_period_ms);
+    text_add(t, "\n");
 }
 
 static void add_link(struct text *t, const struct status *s)

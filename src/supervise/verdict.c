@@ -238,6 +238,24 @@ static void add_cause(struct text *t, const struct verdict *v)
     }
 }
 
+void verdict_restarts(struct text *t, uint32_t used, uint32_t budget,
+                      uint64_t period_ms)
+{
+    if (period_ms == 0) {
+        text_add(t, "%u of %u restarts used", used, budget);
+        return;
+    }
+    text_add(t, "%u restart%s used, at most %u within ", used, plural(used),
+             budget);
+    text_add_duration(t, period_ms);
+}
+
+static void add_restarts(struct text *t, const struct verdict *v)
+{
+    text_add(t, "; ");
+    verdict_restarts(t, v->n_restarts, v->max_restarts, v->restart_period_ms);
+}
+
 static void add_story(struct text *t, const struct verdict *v)
 {
     if (v->exit_code == 0 && v->cause.kind == FAILURE_NONE) {
@@ -245,8 +263,7 @@ static void add_story(struct text *t, const struct verdict *v)
     } else {
         add_cause(t, v);
         if (v->n_rounds > 0 || v->cause.kind == FAILURE_PREPARE)
-            text_add(t, "; %u of %u restarts used", v->n_restarts,
-                     v->max_restarts);
+            add_restarts(t, v);
         if (v->n_rounds == 0)
             text_add(t, "; no worker was started%s",
                      v->nnodes > 1 ? " on this pod" : "");

@@ -17,7 +17,8 @@ struct verdict {
     struct failure cause;       /* Kind NONE on success. */
     uint32_t nnodes, world_size;
     uint32_t node_rank;         /* This pod. */
-    uint32_t n_restarts, max_restarts; /* Used, allowed. */
+    uint32_t n_restarts, max_restarts; /* Used, allowed; */
+    uint64_t restart_period_ms;        /* within this, or 0. */
     uint32_t n_rounds;          /* Rounds that ran. */
     uint64_t job_ms;            /* agent's start to now; */
     uint64_t told_ms;           /* where it was told to stop: to that. */
@@ -41,6 +42,11 @@ struct verdict_facts {
     uint64_t pids_max;       /* Of this pod; 0: none is seen. */
     bool cwd_gone;           /* The working directory has been removed. */
 };
+
+/* "1 of 3 restarts used"; with a period, "2 restarts used, at most 1 within 2
+ * s": then more than the budget may have been used in all. */
+void verdict_restarts(struct text *t, uint32_t used, uint32_t budget,
+                      uint64_t period_ms);
 
 /* "SIGKILL" for 9; "signal N" where it has no name. Written to `buf` of 16
  * bytes, which is returned. */

@@ -106,6 +106,32 @@ static void test_success(void **state)
     assert_verdict(&v, "finished in 3.2 s");
 }
 
+/* With a period more may be used in all than the budget says. */
+static void test_restarts(void **state)
+{
+    static const struct {
+        uint32_t used, budget;
+        uint64_t period_ms;
+        const char *want;
+    } cases[] = {
+        {0, 3, 0, "0 of 3 restarts used"},
+        {1, 3, 0, "1 of 3 restarts used"},
+        {1, 1, 2000, "1 restart used, at most 1 within 2 s"},
+        {7, 2, 3600000, "7 restarts used, at most 2 within 60 min"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char buf[96];
+        struct text t;
+
+        text_init(&t, buf, sizeof buf);
+        verdict_restarts(&t, cases[i].used, cases[i].budget,
+                         cases[i].period_ms);
+        assert_string_equal(buf, cases[i].want);
+    }
+}
+
 static void test_a_worker_failed(void **state)
 {
     struct failure f = worker(1, 0);
@@ -430,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_signal_names),
         cmocka_unit_test(test_a_hang),
         cmocka_unit_test(test_success),
+        cmocka_unit_test(test_restarts),
         cmocka_unit_test(test_a_worker_failed),
         cmocka_unit_test(test_pre_start),
         cmocka_unit_test(test_why_and_map),
