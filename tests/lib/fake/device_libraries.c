@@ -203,6 +203,11 @@ int cudaMemcpyAsync(void *to, const void *from, size_t n, int kind, void *s)
 
 int cudaStreamCreate(void **ret) { return *ret = malloc(1), *ret == NULL; }
 
+int cudaStreamCreateWithFlags(void **ret, unsigned flags)
+{
+    return flags == 1 ? cudaStreamCreate(ret) : 1;
+}
+
 int cudaStreamCreateWithPriority(void **ret, unsigned flags, int priority)
 {
     return flags == 1 && priority < 0 ? cudaStreamCreate(ret) : 1;
