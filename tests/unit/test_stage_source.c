@@ -85,6 +85,7 @@ static void missing_things(void **state)
 static void no_regular_file(void **state)
 {
     struct fixture *f = *state;
+    char path[PATH_MAX];
 
     one_file(f);
     sh("cd %s; rm a; mkfifo a", f->src);
@@ -93,9 +94,9 @@ static void no_regular_file(void **state)
     sh("cd %s; rm a; mkdir a", f->src);
     assert_fault(f, run_stage(f), ERR_DATA,
                  "'T/src/a' is a folder, no regular file");
-    sh("cd %s; rmdir a; "
-       "python3 -c 'import socket as s; s.socket(s.AF_UNIX).bind(\"a\")'",
-       f->src);
+    sh("rmdir %s/a", f->src);
+    (void)snprintf(path, sizeof path, "%s/a", f->src);
+    assert_int_equal(mknod(path, S_IFSOCK | 0600, 0), 0);
     assert_fault(f, run_stage(f), ERR_DATA, "'T/src/a' is no regular file");
     sh("rm %s; mkfifo %s", f->manifest, f->manifest);
     assert_fault(f, run_stage(f), ERR_DATA,
@@ -200,7 +201,7 @@ static void walk_says_what_is_too_deep(void **state)
     path[399] = '\0';
     sh("mkdir -p %s/%s", f->src, path);
     root = open(f->src, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    fd = tree_open_beneath(root, path, O_PATH);
+    fd = openat(root, path, O_PATH | O_CLOEXEC);
     assert_true(root >= 0 && fd >= 0);
     (void)close(fd);
     assert_int_equal(tree_walk_beneath(root, path, O_PATH), -1);
