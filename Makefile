@@ -65,7 +65,7 @@ jansson_static = -Wl,-Bstatic $(shell $(PKG_CONFIG) --libs jansson) \
 fetch_libs = $(jansson_static) $(shell $(PKG_CONFIG) --libs libcurl libcrypto)
 
 agent_main := src/agent/main.c
-agent_only := src/dataset/archive_static.c
+agent_only := src/dataset/archive_static.c src/base/clone_static.c
 agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))

@@ -60,6 +60,10 @@ static const struct verdict_pattern patterns[] = {
      "workers", HINT_PLAIN},
     {"can't start new thread", NULL, NO_FORK, HINT_PIDS},
     {"Cannot fork", NULL, NO_FORK, HINT_PIDS},
+    {"Operation not permitted", "thread",
+     "the container runtime refuses to start threads: its seccomp profile is "
+     "older than the image's C library (Docker before 20.10.10, glibc from "
+     "2.34 on); a newer runtime, or an older image, is needed", HINT_PLAIN},
     {"Resource temporarily unavailable", "fork", NO_FORK, HINT_PIDS},
     {"Resource temporarily unavailable", "thread", NO_FORK, HINT_PIDS},
     {"BlockingIOError: [Errno 11]", NULL, NO_FORK, HINT_PIDS},

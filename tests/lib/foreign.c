@@ -5,7 +5,9 @@
  *   foreign confined                  fail in the first round, then say what
  *                                     we may do
  *   foreign eat                       256 MiB of memory
- *   foreign bare COMMAND...           run it without any capability */
+ *   foreign bare COMMAND...           run it without any capability
+ *   foreign old COMMAND...            run it where EPERM is the answer to all
+ *                                     system calls since Linux 5.1 */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -90,6 +92,32 @@ static int bare(char **argv)
     return 99;
 }
 
+/* As Docker's profile of before 20.10.10. musl comes without the kernel's
+ * headers for this. */
+static int old(char **argv)
+{
+    struct {
+        unsigned short code;
+        unsigned char yes, no;
+        unsigned k;
+    } filter[] = {
+        {0x20, 0, 0, 0},              /* Load the number of the call. */
+        {0x35, 0, 1, 424},            /* At least pidfd_send_signal's? */
+        {0x06, 0, 0, 0x50000 | EPERM},
+        {0x06, 0, 0, 0x7fff0000},     /* Allowed. */
+    };
+    struct {
+        unsigned short n;
+        void *filter;
+    } program = {4, filter};
+
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+        prctl(22 /* PR_SET_SECCOMP */, 2, &program) < 0)
+        return 98;
+    execv(argv[0], argv);
+    return 99;
+}
+
 static int orphans(void)
 {
     for (int i = 0; i < 200; i++) {
@@ -115,6 +143,8 @@ int main(int argc, char **argv)
 
     if (!strcmp(what, "bare"))
         return argc > 2 ? bare(argv + 2) : 96;
+    if (!strcmp(what, "old"))
+        return argc > 2 ? old(argv + 2) : 96;
     if (!strcmp(what, "eat"))
         return eat();
     if (pthread_create(&thread, NULL, ask, &known) != 0)

@@ -82,14 +82,15 @@ wait $bg
 is "and stops when it is told to" $? 143
 
 # Two pods that find each other by name; each is PID 1.
-# pods ROOT: both codes in $rc
+# pods ROOT [PREFIX...]: both codes in $rc
 pods()
 {
     local root=$1 port mesh
+    shift
     port=$(free_port)
     for n in 1 0; do
-        timeout -k 5 60 unshare -pf --kill-child chroot "$root" /agent \
-            --nnodes 2 --node-rank $n --master-addr zero \
+        timeout -k 5 60 unshare -pf --kill-child chroot "$root" "$@" /agent \
+            --log-dir /tmp/logs$n --nnodes 2 --node-rank $n --master-addr zero \
             --barrier-port "$port" -- /worker >"$T/out$n" 2>"$T/err$n" \
             </dev/null &
         mesh[n]=$!
@@ -100,9 +101,17 @@ pods()
     rc="$rc $?"
 }
 pods "$musl"
-is "two pods in it" "$rc $(cat "$T/out0" "$T/out1" | sort | paste -s -d '|')" \
-    "0 0 [rank0] rank 0 of 2, round 0, uid 0, master known|$(
+both="0 0 [rank0] rank 0 of 2, round 0, uid 0, master known|$(
     )[rank1] rank 1 of 2, round 0, uid 0, master known"
+is "two pods in it" "$rc $(cat "$T/out0" "$T/out1" | sort | paste -s -d '|')" \
+    "$both"
+# Container runtimes of before 2021 refuse, with EPERM, what they do not know.
+pods "$musl" /worker old
+is "two pods with a seccomp profile that is older than clone3" \
+    "$rc $(cat "$T/out0" "$T/out1" | sort | paste -s -d '|')" "$both"
+as_init "$musl" /worker old /agent --dataset /set/manifest.json \
+    --stage /tmp/again -- /worker
+is "a data set is staged there, too" "$rc" 0
 
 # --- glibc, with modules that a static program would load ---
 trap_root=$T/trap
@@ -131,6 +140,8 @@ MASTER_ADDR=zero as_init "$trap_root" /naive
 ok "the trap works: another static program loads a module" \
     test -e "$trap_root/tmp/loaded"
 rm -f "$trap_root/tmp/loaded"
+"$musl/worker" old "$trap_root/naive" >"$T/out" 2>&1
+is "and so does the older profile: it has no thread there" $? 95
 # A worker of glibc may load what it likes: this one does not.
 cp "$musl/worker" "$trap_root/worker"
 mkdir -p "$trap_root${loader%/*}"

@@ -148,6 +148,8 @@ static void test_hints_of_more_lines(void **state)
          {"Windows line ends"}},
         {127, 0, {0}, "/usr/bin/env: 'pyhton': No such file or directory",
          {"not in PATH"}},
+        {1, 0, {0}, "OpenBLAS blas_thread_init: pthread_create failed for "
+         "thread 1 of 8: Operation not permitted", {"seccomp profile"}},
     };
 
     (void)state;
