@@ -211,7 +211,8 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     enum sup_news news;
     char budget[POD_BUDGET_MAX];
 
-    p->n_restarts = m->n_restarts;
+    pod_past_take(p, now_ms, m);
+    p->past.round_open = true;
     p->world_size = m->world_size;
     p->round = m->round;
     p->runs = true;

@@ -88,6 +88,16 @@ struct pod_held {
     struct failure failure;
 };
 
+struct pod_past { /* What a new pod 0 is told: pod_past.c. */
+    struct past past;    /* As pod 0 said, */
+    uint64_t told_ms;    /* then. */
+    uint32_t in_a_row;   /* Failures, of the job. */
+    bool round_open;     /* Pod 0 has started a round here, and not ended it. */
+    bool zero_lost;      /* So it was under one that is lost, and the next one
+                            has not said yet that it knows; */
+    uint64_t zero_lost_ms; /* and when it was lost. */
+};
+
 struct pod_exit { /* How a worker ended. */
     uint32_t worker, pid;
     enum proc_role role;
@@ -154,6 +164,7 @@ struct pod {
     bool was_admitted;
     uint64_t zero_incarnation; /* Of the pod 0 that admitted it last, */
     uint8_t zero_end;          /* and how that ended: enum wire_end. */
+    struct pod_past past;
     bool older_silent; /* One before that one was silent at its end, and no
                           round has started since: it may still run one. */
     bool zero_dropped; /* It has said that it takes this pod for lost. */

@@ -224,7 +224,7 @@ void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     if (!p->asks || m->serial != p->serial || p->ended || p->stop_signo)
         return;
     p->asks = false;
-    p->n_restarts = m->n_restarts;
+    pod_past_again(p, now_ms, m);
     if (p->asks_worker == PRE_START) {
         if (p->state != POD_PREPARING)
             return;

@@ -26,11 +26,11 @@ void pod_say_hello(struct pod *p, uint64_t now_ms)
     m.any_rank = p->cfg.any_rank;
     m.nnodes = p->cfg.nnodes;
     m.nproc = p->cfg.nproc;
-    m.n_restarts = p->n_restarts;
     m.running = p->runs ? p->round : WIRE_NO_ROUND;
     m.command_hash = p->cfg.command_hash;
     m.last_zero = p->zero_incarnation;
     m.last_end = p->older_silent ? WIRE_END_SILENT : p->zero_end;
+    pod_past_tell(p, now_ms, &m);
     (void)text_copy(m.job_id, sizeof m.job_id, p->cfg.job_id);
     (void)text_copy(m.host, sizeof m.host, p->cfg.host);
     pod_auth_begin(p, &m);
@@ -169,6 +169,7 @@ void pod_link_down(struct pod *p, uint64_t now_ms, const char *why)
 static void on_welcome(struct pod *p, uint64_t now_ms,
                        const struct wire_msg *m)
 {
+    pod_past_welcome(p, m);
     if (p->was_admitted && p->zero_incarnation != m->incarnation)
         pod_say(p, LOG_WARNING, "node rank 0 is a new agent now");
     if (p->zero_incarnation != m->incarnation) {
@@ -218,6 +219,9 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     struct text t;
 
     note_news(p, &m->failure, of_round);
+    pod_past_take(p, now_ms, m);
+    if (of_round)
+        p->past.round_open = false;
     if (!of_round || p->ended || p->stop_signo)
         return;
     text_init(&t, buf, sizeof buf);
@@ -300,6 +304,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         pod_on_again(p, now_ms, m);
         break;
     case WIRE_END:
+        p->past.round_open = false;
         p->n_restarts = m->n_restarts;
         if (m->world_size)
             p->world_size = m->world_size;

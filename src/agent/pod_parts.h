@@ -18,6 +18,12 @@ const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX]);
  * pod_report() says it again. */
 void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 void pod_say_hello(struct pod *p, uint64_t now_ms);
+/* pod_past.c: what HELLO tells of the job's past; what START and STOP say of
+ * it; a WELCOME, of the pod 0 so far or of a new one; AGAIN. */
+void pod_past_tell(const struct pod *p, uint64_t now_ms, struct wire_msg *m);
+void pod_past_take(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
+void pod_past_welcome(struct pod *p, const struct wire_msg *m);
+void pod_past_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m);
 /* A new connection: make HELLO one that asks for a proof. */
 void pod_auth_begin(struct pod *p, struct wire_msg *hello);
 /* Whether the frame comes from the job's pod 0; takes part in the proof. */

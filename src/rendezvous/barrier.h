@@ -96,11 +96,20 @@ struct barrier_config {
 
 struct bar_hello { /* What is kept of a HELLO. */
     uint64_t incarnation, command_hash, last_zero;
-    uint8_t last_end;
+    uint8_t last_end, zero_lost;
     bool any_rank;
     uint32_t claims; /* The rank that it says it has. */
-    uint32_t nproc, round, running, n_restarts;
+    uint32_t nproc, round, running, n_restarts, in_a_row;
+    uint64_t came_ms, lost_age_ms;
+    struct past past; /* As of came_ms. */
     char host[FAILURE_HOST_MAX];
+};
+
+struct bar_zero { /* The losses of node rank 0. */
+    uint32_t n;       /* That ended a round; */
+    uint64_t last_ms; /* when, on this clock: it may be before its begin. */
+    char text[160];   /* The last one, where it was this pod 0 that counted; */
+    char why[BARRIER_WHY_MAX]; /* and what it costs. */
 };
 
 struct bar_peer {
@@ -175,6 +184,7 @@ struct barrier {
     uint32_t next_round; /* Is not below this: a pod has told of it. */
     uint32_t n_restarts; /* Counted against the budget. */
     uint32_t n_failures_in_a_row;
+    struct bar_zero zero;
     struct { /* Rounds in a row that ended by one rank and code, early. */
         uint32_t rank, n;
         int code;

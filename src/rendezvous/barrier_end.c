@@ -11,6 +11,12 @@ void bar_finish(struct barrier *b, uint64_t now_ms, int code,
     bar_finish_because(b, now_ms, code, cause, "");
 }
 
+/* It is found out by the first pod that comes; the others must hear, too. */
+static bool is_of_old_zero(const struct failure *cause)
+{
+    return cause->kind == FAILURE_LOST && cause->node_rank == 0;
+}
+
 void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
                         const struct failure *cause, const char *why)
 {
@@ -19,9 +25,10 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
     bar_phase(b, BAR_ENDING);
     b->suspect_ms = 0;
     b->end_ms = now_ms;
-    b->end_waits = !b->started && cause && code != ERR_BARRIER &&
-                   (cause->kind == FAILURE_AGENT ||
-                    cause->kind == FAILURE_PREPARE);
+    b->end_waits = cause && code != ERR_BARRIER &&
+                   (is_of_old_zero(cause) ||
+                    (!b->started && (cause->kind == FAILURE_AGENT ||
+                                     cause->kind == FAILURE_PREPARE)));
     memset(&b->end, 0, sizeof b->end);
     b->end.kind = WIRE_END;
     b->end.round = b->round;

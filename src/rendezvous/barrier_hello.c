@@ -26,12 +26,27 @@ void bar_interrupted(struct barrier *b, uint64_t now_ms, uint32_t rank)
     bar_suspect(b, now_ms, &f);
 }
 
+/* Its workers are of a round that is over. */
+static void stop_old_round(const struct barrier *b, uint64_t now_ms,
+                           const struct bar_peer *p)
+{
+    bool zero = bar_has_lost_zero(b, &p->hello) && b->zero.text[0];
+    struct failure f = bar_fault(b, ERR_PEER, "%s",
+                                 zero ? b->zero.text
+                                      : "the round that ran here is over");
+    uint64_t until = b->not_before_ms;
+
+    f.kind = FAILURE_LOST;
+    bar_send_stop(b, now_ms, p, p->hello.running, &f,
+                  zero && until > now_ms ? until - now_ms : 0,
+                  zero ? b->zero.why : "");
+}
+
 /* After WELCOME: bring a pod that came back to where the job is. */
 static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
                      bool resumed)
 {
     struct bar_peer *p = &b->peers[rank];
-    struct failure f;
     bool runs = p->hello.running != WIRE_NO_ROUND;
 
     if (b->phase == BAR_ENDING) {
@@ -43,16 +58,14 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (resumed && p->state == PEER_LEFT)
         return; /* It is still stopping, and says so again. */
     if (runs && !(b->phase == BAR_RUN && p->hello.running == b->round)) {
-        f = bar_fault(b, ERR_PEER, "the round that ran here is over");
-        f.kind = FAILURE_LOST;
         p->next_round = p->hello.running + 1;
         bar_move(b, p, PEER_STOPPING);
-        bar_send_stop(b, p, p->hello.running, &f, 0, "");
+        stop_old_round(b, now_ms, p);
     } else if (!resumed || p->state == PEER_LOST || p->state == PEER_LEFT) {
         bar_move(b, p, PEER_STAGING);
     } else if (!runs && b->phase == BAR_RUN && p->state == PEER_RUNNING) {
         if (p->hello.round <= b->round) {
-            bar_send_start(b, rank); /* It was lost on its way. */
+            bar_send_start(b, now_ms, rank); /* It was lost on its way. */
             return;
         }
         bar_interrupted(b, now_ms, rank);
@@ -73,7 +86,7 @@ static void note_last_zero(struct barrier *b, uint64_t now_ms,
     if (p->hello.last_end == WIRE_END_SILENT && until > b->not_before_ms) {
         text_init(&t, buf, sizeof buf);
         text_add_duration(&t, until - now_ms);
-        if (b->not_before_ms <= now_ms)
+        if (b->fence_ms <= now_ms)
             bar_say(b, LOG_WARNING, "%s (%s) did not hear the last node rank "
                     "0 any more: its workers may still run; no round starts "
                     "within %s", p->hello.host, p->addr, buf);
@@ -89,7 +102,6 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct wire_msg m = {.kind = WIRE_WELCOME};
     bool resumed = p->state != PEER_UNSEEN &&
                    p->hello.incarnation == hello->incarnation;
-    uint32_t next;
 
     if (!resumed && b->phase == BAR_RUN && p->member &&
         p->state != PEER_LOST)
@@ -101,6 +113,7 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
         p->is_fresh = hello->any_rank &&
                       (hello->last_zero == 0 || hello->claims != rank);
     }
+    bar_take_past(b, now_ms, hello);
     p->hello = *hello;
     p->conn = conn;
     p->heard_ms = now_ms;
@@ -111,15 +124,6 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_door_pass(b, conn);
     if (conn != BARRIER_LOCAL && b->out.admit)
         b->out.admit(b->out.ctx, conn);
-    /* A new pod 0 goes on from the highest that any pod reports. */
-    next = hello->running == WIRE_NO_ROUND ? hello->round
-                                           : hello->running + 1;
-    if (next > b->next_round)
-        b->next_round = next;
-    if (b->phase == BAR_GATHER && next > b->round)
-        b->round = next;
-    if (hello->n_restarts > b->n_restarts)
-        b->n_restarts = hello->n_restarts;
     note_last_zero(b, now_ms, p);
     m.round = b->round;
     m.incarnation = b->cfg.incarnation;
@@ -181,6 +185,11 @@ void bar_hello(struct barrier *b, uint64_t now_ms, uint32_t conn,
                           .round = m->round,
                           .running = m->running,
                           .n_restarts = m->n_restarts,
+                          .in_a_row = m->in_a_row,
+                          .zero_lost = m->zero_lost,
+                          .lost_age_ms = m->lost_age_ms,
+                          .past = m->past,
+                          .came_ms = now_ms,
                           .any_rank = m->any_rank,
                           .claims = m->node_rank,
                           .last_zero = m->last_zero,

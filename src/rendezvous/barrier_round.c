@@ -77,9 +77,10 @@ void bar_send(const struct barrier *b, const struct bar_peer *p,
         b->out.send(b->out.ctx, p->conn, m);
 }
 
-void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
-                   uint32_t round, const struct failure *cause,
-                   uint64_t delay_ms, const char *why)
+void bar_send_stop(const struct barrier *b, uint64_t now_ms,
+                   const struct bar_peer *p, uint32_t round,
+                   const struct failure *cause, uint64_t delay_ms,
+                   const char *why)
 {
     struct wire_msg m = {.kind = WIRE_STOP,
                          .round = round,
@@ -87,6 +88,7 @@ void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
                          .failure = *cause};
 
     (void)text_copy(m.text, sizeof m.text, why);
+    bar_tell_past(b, now_ms, &m);
     bar_send(b, p, &m);
 }
 
@@ -132,7 +134,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
             bar_move(b, p, PEER_STOPPING);
         if (p->state == PEER_STOPPING ||
             (p->state == PEER_ARRIVED && p->member))
-            bar_send_stop(b, p, old, cause, delay_ms, why);
+            bar_send_stop(b, now_ms, p, old, cause, delay_ms, why);
     }
 }
 
@@ -237,7 +239,7 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     /* Who gathers hears of the others in WAITING; of pod 0, now or never. */
     for (uint32_t i = 1; rank == 0 && b->phase == BAR_GATHER &&
                          i < b->cfg.nnodes; i++)
-        bar_send_stop(b, &b->peers[i], b->round, cause, 0, "");
+        bar_send_stop(b, now_ms, &b->peers[i], b->round, cause, 0, "");
     if (b->phase != BAR_RUN || !p->member)
         return;
     if (b->suspect_ms) {
@@ -259,7 +261,7 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
 }
 
 /* It may hear pod 0, and then it must know that pod 0 lives. */
-static void dismiss(struct barrier *b, struct bar_peer *p,
+static void dismiss(struct barrier *b, uint64_t now_ms, struct bar_peer *p,
                     const struct failure *why)
 {
     uint32_t conn = p->conn;
@@ -267,7 +269,7 @@ static void dismiss(struct barrier *b, struct bar_peer *p,
     if (conn == BARRIER_NO_CONN)
         return;
     if (b->phase < BAR_ENDING)
-        bar_send_stop(b, p, b->round, why, 0, "");
+        bar_send_stop(b, now_ms, p, b->round, why, 0, "");
     bar_door_leave(b, conn);
     b->out.close(b->out.ctx, conn, false);
     p->conn = BARRIER_NO_CONN;
@@ -294,7 +296,7 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_move(b, p, PEER_LOST);
     p->down_ms = 0;
     p->lost_ms = now_ms;
-    dismiss(b, p, &f);
+    dismiss(b, now_ms, p, &f);
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
     if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
         return;

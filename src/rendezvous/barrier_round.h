@@ -42,10 +42,20 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank);
  * tell_hosts. False where they do not fit: then it is "", too. */
 bool bar_list_hosts(const struct barrier *b, char out[WIRE_HOSTS_MAX]);
 /* START as this peer must get it. */
-void bar_send_start(const struct barrier *b, uint32_t rank);
-void bar_send_stop(const struct barrier *b, const struct bar_peer *p,
-                   uint32_t round, const struct failure *cause,
-                   uint64_t delay_ms, const char *why);
+void bar_send_start(const struct barrier *b, uint64_t now_ms, uint32_t rank);
+void bar_send_stop(const struct barrier *b, uint64_t now_ms,
+                   const struct bar_peer *p, uint32_t round,
+                   const struct failure *cause, uint64_t delay_ms,
+                   const char *why);
+/* barrier_past.c. Put into a frame what a next pod 0 must know. */
+void bar_tell_past(const struct barrier *b, uint64_t now_ms,
+                   struct wire_msg *m);
+/* A pod is admitted: go on from the highest that any pod reports; count that
+ * the last pod 0 was lost, which may end the job. */
+void bar_take_past(struct barrier *b, uint64_t now_ms,
+                   const struct bar_hello *hello);
+/* It was in a round whose pod 0 was lost, and that was before this one. */
+bool bar_has_lost_zero(const struct barrier *b, const struct bar_hello *hello);
 
 /* Start the round where all have arrived and nothing forbids it. */
 void bar_try_start(struct barrier *b, uint64_t now_ms);

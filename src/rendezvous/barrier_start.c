@@ -1,7 +1,7 @@
 /* barrier_start: whether enough pods are there, and the start of a round. */
 #include "rendezvous/barrier_round.h"
 
-void bar_send_start(const struct barrier *b, uint32_t rank)
+void bar_send_start(const struct barrier *b, uint64_t now_ms, uint32_t rank)
 {
     struct wire_msg m = {.kind = WIRE_START, .round = b->round};
 
@@ -13,7 +13,7 @@ void bar_send_start(const struct barrier *b, uint32_t rank)
     m.group_size = b->n_members;
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
-    m.n_restarts = b->n_restarts;
+    bar_tell_past(b, now_ms, &m);
     (void)bar_list_hosts(b, m.hosts);
     bar_send(b, &b->peers[rank], &m);
 }
@@ -169,7 +169,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     m.round = b->round;
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
-    m.n_restarts = b->n_restarts;
+    bar_tell_past(b, now_ms, &m);
     if (!bar_list_hosts(b, m.hosts) && first && b->cfg.tell_hosts)
         bar_say(b, LOG_WARNING, "--offline: the names of %u pods do not fit "
                 "in %d bytes, so workers reach other pods by HTTP under names "

@@ -2,102 +2,9 @@
  * what is written and what is read cannot drift apart. */
 #include "rendezvous/wire.h"
 
-#include "base/text.h"
+#include "rendezvous/wire_walk.h"
 
 #include <string.h>
-
-/* A walk over the payload: writes to `out`, or reads from `in`. */
-struct walk {
-    bool writes;
-    uint8_t *out;
-    const uint8_t *in;
-    size_t pos, end;
-    const char *why; /* Set on the first fault; later steps do nothing. */
-};
-
-static void walk_uint(struct walk *w, uint64_t *v, unsigned n)
-{
-    if (w->why)
-        return;
-    if (w->pos + n > w->end) {
-        w->why = "a field is cut off";
-        return;
-    }
-    if (w->writes) {
-        for (unsigned i = 0; i < n; i++)
-            w->out[w->pos + i] = (uint8_t)(*v >> (8 * (n - 1 - i)));
-    } else {
-        *v = 0;
-        for (unsigned i = 0; i < n; i++)
-            *v = *v << 8 | w->in[w->pos + i];
-    }
-    w->pos += n;
-}
-
-static void walk_u8(struct walk *w, uint8_t *v)
-{
-    uint64_t wide = *v;
-
-    walk_uint(w, &wide, 1);
-    *v = (uint8_t)wide;
-}
-
-static void walk_u32(struct walk *w, uint32_t *v)
-{
-    uint64_t wide = *v;
-
-    walk_uint(w, &wide, 4);
-    *v = (uint32_t)wide;
-}
-
-static void walk_u64(struct walk *w, uint64_t *v)
-{
-    walk_uint(w, v, 8);
-}
-
-static void walk_bytes(struct walk *w, uint8_t *v, size_t n)
-{
-    if (w->why)
-        return;
-    if (w->pos + n > w->end) {
-        w->why = "a field is cut off";
-        return;
-    }
-    if (w->writes)
-        memcpy(w->out + w->pos, v, n);
-    else
-        memcpy(v, w->in + w->pos, n);
-    w->pos += n;
-}
-
-/* A string of at most cap - 1 bytes. What is read must already be valid, for
- * these texts end in people's terminals. */
-static void walk_string(struct walk *w, char *s, size_t cap)
-{
-    char copy[WIRE_HOSTS_MAX]; /* The longest of them. */
-    uint64_t n;
-
-    if (w->why)
-        return;
-    if (w->writes)
-        text_make_utf8(s, cap - 1);
-    n = w->writes ? strlen(s) : 0;
-    walk_uint(w, &n, 2);
-    if (w->why)
-        return;
-    if (n > cap - 1) {
-        w->why = "a string is too long";
-        return;
-    }
-    walk_bytes(w, (uint8_t *)s, (size_t)n);
-    if (w->why || w->writes)
-        return;
-    s[n] = '\0';
-    memcpy(copy, s, (size_t)n + 1);
-    if (strlen(s) != n || text_make_utf8(copy, sizeof copy - 1) != n ||
-        memcmp(copy, s, (size_t)n) != 0)
-        w->why = "a string is no clean UTF-8";
-}
 
 static void walk_failure(struct walk *w, struct failure *f)
 {
@@ -135,6 +42,29 @@ static void walk_failure(struct walk *w, struct failure *f)
     }
 }
 
+/* Ages go up, so that what is read is what past_add() makes. */
+static void walk_past(struct walk *w, struct wire_msg *m)
+{
+    struct past *p = &m->past;
+    uint64_t n_runs = p->n_runs;
+
+    walk_u32(w, &m->n_restarts);
+    walk_u32(w, &m->in_a_row);
+    walk_u32(w, &p->zero_losses);
+    walk_u64(w, &p->zero_age_ms);
+    walk_uint(w, &n_runs, 2);
+    if (!w->why && n_runs > PAST_RUNS_MAX)
+        w->why = "a list is too long";
+    for (uint64_t i = 0; !w->why && i < n_runs; i++) {
+        walk_u32(w, &p->runs[i].age_ms);
+        walk_u16(w, &p->runs[i].n);
+        if (!w->out && !w->why && i > 0 &&
+            p->runs[i].age_ms < p->runs[i - 1].age_ms)
+            w->why = "ages are not in order";
+    }
+    p->n_runs = (uint32_t)n_runs;
+}
+
 static void walk_hello(struct walk *w, struct wire_msg *m)
 {
     walk_u64(w, &m->incarnation);
@@ -143,12 +73,14 @@ static void walk_hello(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->nproc);
     if (!w->out && !w->why && m->nproc > WIRE_NPROC_MAX)
         w->why = "nproc is out of bounds";
-    walk_u32(w, &m->n_restarts);
     walk_u32(w, &m->running);
     walk_u8(w, &m->any_rank);
     walk_u64(w, &m->command_hash);
     walk_u64(w, &m->last_zero);
     walk_u8(w, &m->last_end);
+    walk_u8(w, &m->zero_lost);
+    walk_u64(w, &m->lost_age_ms);
+    walk_past(w, m);
     walk_string(w, m->job_id, sizeof m->job_id);
     walk_string(w, m->host, sizeof m->host);
     walk_u8(w, &m->has_token);
@@ -162,7 +94,7 @@ static void walk_start(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->group_rank);
     walk_u32(w, &m->group_size);
     walk_u32(w, &m->master_port);
-    walk_u32(w, &m->n_restarts);
+    walk_past(w, m);
     walk_string(w, m->hosts, sizeof m->hosts);
 }
 
@@ -194,11 +126,8 @@ static void walk_end(struct walk *w, struct wire_msg *m)
 
 static void walk_addr(struct walk *w, struct wire_addr *a)
 {
-    uint64_t port = a->port;
-
     walk_bytes(w, a->ip, sizeof a->ip);
-    walk_uint(w, &port, 2);
-    a->port = (uint16_t)port;
+    walk_u16(w, &a->port);
 }
 
 static void walk_mesh(struct walk *w, struct wire_msg *m)
@@ -257,6 +186,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         break;
     case WIRE_STOP:
         walk_u64(w, &m->delay_ms);
+        walk_past(w, m);
         walk_failure(w, &m->failure);
         walk_string(w, m->text, sizeof m->text);
         break;

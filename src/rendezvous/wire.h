@@ -8,6 +8,7 @@
 #ifndef RENDEZVOUS_WIRE_H
 #define RENDEZVOUS_WIRE_H
 
+#include "rendezvous/past.h"
 #include "supervise/failure.h"
 
 #include <stdbool.h>
@@ -15,7 +16,7 @@
 #include <stdint.h>
 
 #define WIRE_MAGIC 0x41474e54u /* "AGNT" */
-#define WIRE_VERSION 1
+#define WIRE_VERSION 2
 #define WIRE_HEAD 12
 #define WIRE_FRAME_MAX 4096 /* Head and payload. */
 #define WIRE_GUEST_MAX 512  /* Of a connection that is not admitted. */
@@ -77,6 +78,12 @@ enum wire_end {
     WIRE_END_SILENT, /* They may run yet. */
 };
 
+/* A pod's word for a round that it was in and that no pod 0 has ended. Bits. */
+enum wire_lost {
+    WIRE_LOST_LAST = 1, /* It was of the pod 0 that admitted it last, */
+    WIRE_LOST_OLDER = 2, /* of one before that. */
+};
+
 struct wire_msg {
     enum wire_kind kind;
     uint32_t round; /* Which round it is about; 0 where none. PING: 1 where
@@ -86,13 +93,16 @@ struct wire_msg {
      * (incarnation of pod 0). */
     uint64_t incarnation;
     uint32_t node_rank, nnodes, nproc;
-    uint32_t n_restarts;    /* HELLO, START, END, AGAIN: restarts so far. */
+    uint32_t n_restarts;    /* HELLO, START, STOP, END, AGAIN: so far. */
+    struct past past;       /* HELLO, START, STOP. */
     uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */
     uint8_t any_rank;       /* HELLO: another rank will do as well (1). */
     uint64_t command_hash;  /* HELLO: of the workers' command line. */
     uint64_t last_zero;     /* HELLO: the incarnation of pod 0 that admitted
                                this pod last; 0: none. */
     uint8_t last_end;       /* HELLO: enum wire_end. */
+    uint8_t zero_lost;      /* HELLO: enum wire_lost; */
+    uint64_t lost_age_ms;   /* and how long ago that pod 0 was lost. */
     char job_id[WIRE_JOB_ID_MAX];
     char host[FAILURE_HOST_MAX];
 
@@ -112,8 +122,9 @@ struct wire_msg {
     uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
                                        until the new start. */
     uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same. */
-    uint32_t in_a_row; /* FAILED with a serial: without health between, */
-    uint32_t same;     /* and the same early failure. */
+    uint32_t in_a_row; /* FAILED with a serial: without health between; HELLO,
+                          START, STOP: of the job. */
+    uint32_t same;     /* FAILED: the same early failure. */
     uint8_t go;        /* AGAIN: 1; 0: it is over, with 0. */
     uint8_t code;                   /* REFUSE, END: exit status. */
     char text[WIRE_TEXT_MAX];       /* REFUSE, WAITING; STOP, END, AGAIN: why

@@ -201,6 +201,10 @@ static void bury(struct world *w)
         world_say(w, "pod %u exits with %d", i, p->pod.exit_code);
         p->exists = false;
         p->over = true;
+        if (w->zero_returns && p->was_termed) {
+            p->over = p->was_termed = false;
+            (void)world_plan(w, w->now + p->boot_ms, EV_BOOT, i);
+        }
         p->exit_code = p->pod.exit_code;
         world_check_exit(w, i);
         world_close_all(w, i);
@@ -223,12 +227,8 @@ static void plan_group(struct world *w)
     w->rejoin_timeout_ms = hurried ? 20000 + world_draw(w, 100000) : 300000;
 }
 
-static void set_up(struct world *w, uint64_t seed, bool trace)
+static void begin(struct world *w, uint64_t seed, bool trace)
 {
-    static const enum job_kind kinds[] = {JOB_WILD, JOB_WILD, JOB_WILD,
-                                          JOB_QUIET, JOB_QUIET, JOB_GENTLE};
-    uint32_t same;
-
     memset(w, 0, offsetof(struct world, pods));
     w->seed = seed;
     w->trace = trace;
@@ -236,6 +236,15 @@ static void set_up(struct world *w, uint64_t seed, bool trace)
     w->rng = seed * 0x9e3779b97f4a7c15u | 1;
     for (int i = 0; i < 8; i++)
         (void)world_draw(w, 2);
+}
+
+static void set_up(struct world *w, uint64_t seed, bool trace)
+{
+    static const enum job_kind kinds[] = {JOB_WILD, JOB_WILD, JOB_WILD,
+                                          JOB_QUIET, JOB_QUIET, JOB_GENTLE};
+    uint32_t same;
+
+    begin(w, seed, trace);
     w->n_ranks = 1 + (uint32_t)world_draw(
                          w, world_chance(w, 85)   ? 4
                             : world_chance(w, 90) ? 12
@@ -336,11 +345,10 @@ static bool all_over(const struct world *w)
     return true;
 }
 
-bool world_run(struct world *w, uint64_t seed, bool trace)
+static bool run(struct world *w)
 {
     unsigned n = 0;
 
-    set_up(w, seed, trace);
     while (!all_over(w) && step(w)) {
         if (++n == w->kill_zero_step && world_zero(w)->exists) {
             world_count(w, FAULT_KILL_AT_STEP);
@@ -361,4 +369,18 @@ bool world_run(struct world *w, uint64_t seed, bool trace)
     while (w->n_heap > 0)
         free(next_event(w));
     return !w->fault[0];
+}
+
+bool world_run(struct world *w, uint64_t seed, bool trace)
+{
+    set_up(w, seed, trace);
+    return run(w);
+}
+
+bool world_run_scenario(struct world *w, unsigned scenario, bool trace)
+{
+    begin(w, 1000 + scenario, trace);
+    w->scenario = scenario;
+    world_plan_scenario(w, scenario);
+    return run(w);
 }

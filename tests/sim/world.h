@@ -21,6 +21,7 @@
 #define WORLD_EVENTS 16384
 #define WORLD_CONNS (WORLD_PLACES + 64)
 #define WORLD_LINKS 32768
+#define WORLD_LOSSES 16 /* Of pod 0; of more no time is known. */
 #define WORLD_ZEROS 3 /* Agents of rank 0 at a time. */
 #define FOREVER UINT64_MAX
 
@@ -58,7 +59,9 @@
     X(REUSED, "numbers of connections used again", false)                      \
     X(NEW_ZERO, "pods 0 replaced while partitioned", true)                     \
     X(FENCED, "new pods 0 that waited for an old one", false)                  \
-    X(HANG, "pods that hung", false)
+    X(HANG, "pods that hung", false)                                           \
+    X(ZERO_AGAIN, "pods 0 lost again", false)                                  \
+    X(ZERO_END, "jobs ended by the loss of pod 0", false)
 
 enum fault {
 #define X(name, words, explains) FAULT_##name,
@@ -127,6 +130,8 @@ struct sim_pod {
     struct pod pod;
     uint32_t rank, nnodes; /* As its agent is told. */
     uint32_t n_workers;
+    uint64_t boot_ms;      /* It takes so long to be back; 0: by chance. */
+    bool stubborn;         /* Its workers ignore TERM. */
     uint64_t ahead_ms;     /* How far its clock runs before the world's. */
     unsigned zero;         /* Rank 0: which of `zeros` its barrier uses. */
     bool exists; /* Its agent runs. */
@@ -153,6 +158,11 @@ struct sim_pod {
     uint64_t told_zero;  /* and the last pod 0 that it had. */
     uint64_t again_zero; /* That has admitted it more than once. */
     bool missed;         /* It did not hear the end. */
+    uint64_t open_zero;  /* That started its round and has not ended it; 0. */
+    bool zero_lost;      /* So it was with one that is lost, and it has had no
+                            round since. */
+    uint32_t told_losses, told_restarts; /* With its last round, */
+    uint64_t spawn_ms;                   /* and when that was. */
     struct sim_worker workers[WORLD_WORKERS + 1];
     struct sim_streak streaks[WORLD_WORKERS + 1];
     struct pod_held held[WORLD_WORKERS];
@@ -205,6 +215,10 @@ struct history { /* What happened, for the oracle. */
     /* Where each rank last had workers under it: place + 1, or 0. */
     uint32_t ran_at[WORLD_RANKS];
     uint64_t cut_ms;        /* When any connection was last cut. */
+    uint32_t n_losses;      /* Of pod 0, as far as anybody knew. */
+    uint64_t loss_floor_ms[WORLD_LOSSES]; /* None of them was before this. */
+    uint64_t budget_life;   /* What follows is about this pod 0. */
+    uint32_t restarts, restarts_before; /* Counted by any, and before it. */
     uint64_t heard_life;    /* The life of pod 0 that knows of an older one. */
 };
 
@@ -212,6 +226,7 @@ enum job_kind {
     JOB_WILD,   /* Anything happens. */
     JOB_QUIET,  /* Only workers fail; pods may claim a rank twice. */
     JOB_GENTLE, /* One fault, and not a worker's: the job must succeed. */
+    JOB_PLANNED, /* world_scenario.c. */
 };
 
 struct world {
@@ -225,6 +240,10 @@ struct world {
     uint64_t grace_ms;
     uint32_t max_restarts;
     bool has_stage, never, has_claims, has_token;
+    unsigned scenario;      /* PLANNED. */
+    uint64_t work_ms;       /* How long workers run; 0: by chance. */
+    uint64_t restart_period_ms;
+    bool zero_returns;      /* Also when it was told to stop. */
     uint64_t tempted_ms; /* The lease that world_tempt() has looked at. */
     bool has_new_zero; /* Some pod 0 was replaced behind a partition. */
     bool has_pre, scope_worker, always;
@@ -253,6 +272,8 @@ struct world {
 /* Run one job from its seed to its end. False where an invariant broke:
  * w->fault says which. `w` is large; the caller gives it, zeroed at first. */
 bool world_run(struct world *w, uint64_t seed, bool trace);
+/* The same with one of the planned jobs. */
+bool world_run_scenario(struct world *w, unsigned scenario, bool trace);
 
 /* world.c: chance, time, words. */
 uint64_t world_draw(struct world *w, uint64_t below);
@@ -321,6 +342,20 @@ void world_plan_faults(struct world *w);
 void world_with_zero(struct world *w);
 void world_tempt(struct world *w);
 void world_fault_event(struct world *w, const struct event *e);
+
+/* world_past.c: the losses of pod 0. HELLO goes to that pod 0; a frame of it
+ * came; a round starts; after each step; an END that is due to them. */
+void world_note_hello(struct world *w, uint32_t place, uint64_t zero_life);
+void world_note_heard(struct world *w, uint32_t place, uint64_t zero_life,
+                      const struct wire_msg *m);
+void world_check_past(struct world *w, uint32_t place);
+void world_check_budget(struct world *w);
+bool world_ends_by_zero(struct world *w);
+
+/* world_scenario.c. NULL: there is none of this number. */
+const char *world_scenario(unsigned i);
+void world_plan_scenario(struct world *w, unsigned i);
+void world_check_scenario(struct world *w, unsigned i);
 
 /* world_group.c: who is in a round, and with which ranks. */
 void world_check_group(struct world *w, uint32_t place,

@@ -266,7 +266,7 @@ static void check_decision(struct world *w)
     h->ended_with[code] = true;
     for (uint32_t i = 0; i < w->n_places; i++)
         w->pods[i].missed = !hears_zero(w, &w->pods[i]);
-    if (code == ERR_PEER && h->phase == BAR_GATHER)
+    if (code == ERR_PEER && !world_ends_by_zero(w) && h->phase == BAR_GATHER)
         check_not_too_early(w, b);
     for (uint32_t i = 0; code == 0 && i < w->n_ranks; i++)
         if (b->peers[i].member && !has_succeeded(w, i))
@@ -295,13 +295,15 @@ void world_check_step(struct world *w)
     const struct sim_pod *zero = world_zero(w);
     const struct barrier *b = world_barrier(w);
 
-    if (zero->exists && b->n_restarts > w->max_restarts)
+    if (zero->exists && b->n_restarts > w->max_restarts &&
+        w->restart_period_ms == 0)
         world_fail(w, "%u restarts, %u allowed", b->n_restarts,
                    w->max_restarts);
     if (zero->exists && b->phase >= BAR_ENDING &&
         w->history.end_life != zero->life)
         check_decision(w);
     world_check_gathering(w);
+    world_check_budget(w);
     note_old_end(w);
     for (uint32_t i = 0; i < w->n_places; i++)
         if (w->pods[i].exists &&
@@ -464,6 +466,13 @@ void world_check_end(struct world *w)
         check_quiet(w);
         return;
     }
+    if (w->kind == JOB_PLANNED) {
+        world_check_scenario(w, w->scenario);
+        return;
+    }
+    if (w->kind == JOB_GENTLE && world_barrier(w)->n_restarts > 0)
+        world_fail(w, "one fault, and %u restarts",
+                   world_barrier(w)->n_restarts);
     for (uint32_t i = 0; i < w->n_places; i++) {
         if (w->pods[i].replaced)
             continue; /* It is alone in its world. */

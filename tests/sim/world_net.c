@@ -105,6 +105,8 @@ void world_link_send(void *c, const struct wire_msg *m)
     if (!link)
         return;
     world_overhear(x->w, link, m);
+    if (m->kind == WIRE_HELLO)
+        world_note_hello(x->w, x->i, x->w->links[link].zero_life);
     (void)plan_net(x->w, link, EV_TO_ZERO, m);
 }
 
@@ -303,6 +305,8 @@ static void deliver(struct world *w, const struct event *e)
     if (e->what == EV_TO_POD && m.kind == WIRE_WELCOME &&
         w->pods[e->place].pod.zero_incarnation == m.incarnation)
         w->pods[e->place].again_zero = m.incarnation;
+    if (e->what == EV_TO_POD)
+        world_note_heard(w, e->place, c->zero_life, &m);
     w->history.n[FAULT_OLD] += e->what == EV_TO_ZERO &&
                                w->pods[e->place].link &&
                                w->pods[e->place].link != e->link;

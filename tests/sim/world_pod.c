@@ -82,6 +82,8 @@ static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
         code = 42;
         ms = 1 + world_draw(w, 5000);
     }
+    if (w->work_ms)
+        ms = w->work_ms;
     memset(k, 0, sizeof *k);
     k->alive = true;
     k->round = round;
@@ -89,7 +91,8 @@ static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
     k->zero_life = w->pods[place].pod.zero_incarnation;
     k->life = ++w->lives;
     k->start_ms = w->now;
-    k->ignores_term = world_chance(w, w->ignore_percent);
+    k->ignores_term = world_chance(w, w->ignore_percent) ||
+                      w->pods[place].stubborn;
     k->outlives_kill = world_chance(w, w->outlive_percent);
     if (i == WORLD_PRE) {
         ms = 1 + world_draw(w, 10000);
@@ -137,6 +140,7 @@ static void act_spawn(void *c, const struct pod_round *round)
     world_say(w, "pod %u spawns round %u, ranks from %u of %u", x->i,
               round->round, round->rank_base, round->world_size);
     world_check_spawn(w, x->i, round);
+    world_check_past(w, x->i);
     world_check_group(w, x->i, round);
     for (uint32_t i = 0; i < p->n_workers; i++)
         start(w, x->i, i, round->round);
@@ -257,6 +261,7 @@ void world_boot(struct world *w, uint32_t i)
                              .any_rank = p->rank == WIRE_ANY_RANK,
                              .nproc = p->n_workers,
                              .max_restarts = w->max_restarts,
+                             .restart_period_ms = w->restart_period_ms,
                              .barrier_timeout_ms = w->barrier_timeout_ms,
                              .rejoin_timeout_ms = w->rejoin_timeout_ms,
                              .grace_ms = w->grace_ms,
@@ -284,6 +289,7 @@ void world_boot(struct world *w, uint32_t i)
                                  .backoff_max_ms = 30000,
                                  .restart_reset_ms = 600000,
                                  .max_restarts = w->max_restarts,
+                                 .restart_period_ms = w->restart_period_ms,
                                  .restart_never = w->never,
                                  .restart_always = w->always,
                                  .scope_worker = w->scope_worker,
@@ -295,7 +301,9 @@ void world_boot(struct world *w, uint32_t i)
     p->exists = true;
     p->frozen_until = p->thaw_ms = p->mesh_nonce = p->n_mesh = 0;
     p->mesh_open = p->has_rank = false;
-    p->again_zero = 0;
+    p->again_zero = p->open_zero = 0;
+    p->told_losses = p->told_restarts = 0;
+    p->zero_lost = false;
     p->life = ++w->lives;
     p->prepared = false;
     memset(p->streaks, 0, sizeof p->streaks);
@@ -322,6 +330,7 @@ void world_boot(struct world *w, uint32_t i)
 void world_kill(struct world *w, uint32_t i)
 {
     struct sim_pod *p = &w->pods[i];
+    uint64_t boot_ms;
 
     if (!p->exists || p->over)
         return;
@@ -335,7 +344,9 @@ void world_kill(struct world *w, uint32_t i)
     if (p->rank == 0)
         world_with_zero(w);
     p->over = p->replaced; /* Nobody starts it again. */
-    (void)world_plan(w, w->now + 100 + world_draw(w, 20000), EV_BOOT, i);
+    boot_ms = 100 + world_draw(w, 20000);
+    (void)world_plan(w, w->now + (p->boot_ms ? p->boot_ms : boot_ms), EV_BOOT,
+                     i);
 }
 
 /* Dead at once; a frozen agent learns of it later. */

@@ -39,7 +39,7 @@ static void test_refusals(void **state)
                 "10.0.0.9:2: give each pod its own --node-rank");
     barrier_open(&b, 13, 3, "10.0.0.9:3");
     barrier_garbage(&b, 13, 3, "another protocol version", 9);
-    refused(78, "protocol version 9, node rank 0 speaks 1: use the same agent "
+    refused(78, "protocol version 9, node rank 0 speaks 2: use the same agent "
                 "in all pods");
     assert_int_equal(b.phase, BAR_GATHER);
     story[0] = '\0';

@@ -240,20 +240,20 @@ static void test_another_version_is_told(void **state)
     join(20, 1, 1);
     barrier_timeout(&b, 1000);
     barrier_open(&b, 2000, 5, "10.0.0.5:1");
-    barrier_garbage(&b, 2000, 5, "version", WIRE_VERSION + 1);
+    barrier_garbage(&b, 2000, 5, "version", 8);
     story[0] = '\0';
     barrier_timeout(&b, 2003 + BARRIER_NEWS_MS);
     told("1:WAITING ");
-    assert_string_equal(last.text, "a pod of protocol version 2 refused "
+    assert_string_equal(last.text, "a pod of protocol version 8 refused "
                                    "(10.0.0.5:1); 0 of 3 pods are there");
     barrier_open(&b, 4000, 6, "10.0.0.6:1");
-    barrier_garbage(&b, 4000, 6, "version", WIRE_VERSION + 2);
+    barrier_garbage(&b, 4000, 6, "version", 9);
     barrier_timeout(&b, 4100);
     story[0] = '\0';
     barrier_timeout(&b, 4103 + BARRIER_NEWS_MS);
     told(""); /* No stranger makes all pods talk. */
     describes(5000, "node rank 2 not seen yet; node ranks 0-1 staging (0 %); "
-                    "a pod of protocol version 3 refused (10.0.0.6:1, 1 s "
+                    "a pod of protocol version 9 refused (10.0.0.6:1, 1 s "
                     "ago)");
 }
 

@@ -25,6 +25,13 @@ static struct wire_msg full(enum wire_kind kind)
     m.command_hash = 0xfedcba9876543210u;
     m.last_zero = 0x1020304050607080u;
     m.last_end = WIRE_END_SILENT;
+    m.zero_lost = WIRE_LOST_LAST | WIRE_LOST_OLDER;
+    m.lost_age_ms = 0x0102030405060708u;
+    m.in_a_row = 4;
+    m.past.zero_losses = 6;
+    m.past.zero_age_ms = 0x1112131415161718u;
+    past_add(&m.past, 1000, 1);
+    past_add(&m.past, 60000, 3);
     memcpy(m.job_id, "job-\xc3\xa9", 7);
     memcpy(m.host, "w-3", 4);
     memset(m.digest, 0xab, sizeof m.digest);
@@ -44,6 +51,14 @@ static struct wire_msg full(enum wire_kind kind)
                                  .ran_ms = 312};
     memcpy(m.failure.tail, "last words", 11);
     return m;
+}
+
+/* What a next pod 0 must know goes with HELLO, START and STOP. */
+static void check_past(const struct wire_msg *a, const struct wire_msg *b)
+{
+    assert_int_equal(b->n_restarts, a->n_restarts);
+    assert_int_equal(b->in_a_row, a->in_a_row);
+    assert_memory_equal(&b->past, &a->past, sizeof a->past);
 }
 
 static const enum wire_kind kinds[] = {
@@ -76,6 +91,12 @@ static void test_round_trip(void **state)
         assert_int_equal(decode(a, n, &back), n);
         assert_int_equal(back.kind, m.kind);
         assert_int_equal(back.round, 7);
+        if (m.kind == WIRE_HELLO || m.kind == WIRE_START || m.kind == WIRE_STOP)
+            check_past(&m, &back);
+        if (m.kind == WIRE_HELLO) {
+            assert_int_equal(back.zero_lost, m.zero_lost);
+            assert_int_equal(back.lost_age_ms, m.lost_age_ms);
+        }
         assert_int_equal(wire_encode(&back, b), n);
         assert_memory_equal(a, b, n);
         for (size_t k = 0; k < n; k++) /* A prefix needs more. */
@@ -182,6 +203,13 @@ static void test_bounds(void **state)
         assert_int_equal(wire_encode(&back, a), n);
         assert_int_equal(a[n - 3], flags);
     }
+    m = full(WIRE_START); /* The youngest restarts come first. */
+    m.past.runs[1].age_ms = 999;
+    assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
+    m = full(WIRE_START);
+    (void)wire_encode(&m, a);
+    a[WIRE_HEAD + 41] = PAST_RUNS_MAX + 1;
+    assert_int_equal(decode(a, WIRE_FRAME_MAX, &back), -1);
     m = full(WIRE_PROGRESS);
     m.percent = WIRE_PREPARING + 1;
     assert_int_equal(decode(a, wire_encode(&m, a), &back), -1);
@@ -223,7 +251,8 @@ static void test_random_bytes(void **state)
             r ^= r << 13, r ^= r >> 7, r ^= r << 17;
             a[k] = (uint8_t)r;
         }
-        memcpy(a, "AGNT\1", 5);
+        memcpy(a, "AGNT", 4);
+        a[4] = WIRE_VERSION;
         a[5] = (uint8_t)(1 + r % N_KINDS);
         a[6] = 0;
         (void)decode(a, n, &m);

@@ -1,3 +1,3 @@
 # src/rendezvous/barrier_hello.c
 # START that was lost with its connection is not sent again.
-s/^            bar_send_start(b, rank); .*$/            (void)rank;/
+s/^            bar_send_start(b, now_ms, rank); .*$/            (void)rank;/

@@ -1,0 +1,61 @@
+/* pod_past: what a pod keeps for a next pod 0: the restarts so far, and how
+ * often pod 0 was lost. A pod has it from pod 0; that this one is lost itself,
+ * in the midst of a round, it has seen. */
+#include "agent/pod.h"
+
+#include "agent/pod_parts.h"
+
+void pod_past_tell(const struct pod *p, uint64_t now_ms, struct wire_msg *m)
+{
+    const struct pod_past *x = &p->past;
+
+    m->n_restarts = p->n_restarts;
+    m->in_a_row = x->in_a_row;
+    m->past = x->past;
+    past_age(&m->past, now_ms - x->told_ms);
+    if (x->zero_lost) {
+        m->zero_lost = WIRE_LOST_OLDER;
+        m->lost_age_ms = now_ms - x->zero_lost_ms;
+    } else if (x->round_open) { /* Whoever hears it knows whether it is he. */
+        m->zero_lost = WIRE_LOST_LAST;
+        m->lost_age_ms = now_ms - p->lost_ms;
+    }
+}
+
+void pod_past_take(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    p->n_restarts = m->n_restarts;
+    p->past.in_a_row = m->in_a_row;
+    p->past.past = m->past;
+    p->past.told_ms = now_ms;
+    p->past.zero_lost = false;
+}
+
+void pod_past_welcome(struct pod *p, const struct wire_msg *m)
+{
+    struct pod_past *x = &p->past;
+
+    if (p->zero_incarnation == m->incarnation) {
+        /* STOP was lost, but pod 0 has gone on. */
+        if (m->round > p->at.round)
+            x->round_open = false;
+        return;
+    }
+    if (x->round_open) {
+        x->zero_lost = true;
+        x->zero_lost_ms = p->lost_ms;
+    }
+    x->round_open = false;
+}
+
+void pod_past_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
+{
+    struct pod_past *x = &p->past;
+
+    if (m->n_restarts > p->n_restarts && p->cfg.restart_period_ms > 0) {
+        past_age(&x->past, now_ms - x->told_ms);
+        x->told_ms = now_ms;
+        past_count(&x->past, m->n_restarts - p->n_restarts);
+    }
+    p->n_restarts = m->n_restarts;
+}
