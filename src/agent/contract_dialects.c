@@ -2,6 +2,7 @@
 #include "agent/contract_parts.h"
 
 #include "agent/torchrun.h"
+#include "base/variable.h"
 
 #include <string.h>
 
@@ -176,16 +177,6 @@ static bool stands_back(const struct contract_in *in, const struct row *row)
            row->value != NOTHING && (in->nnodes == 1 || !counts);
 }
 
-static bool base_has(const struct contract_in *in, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (const char *const *s = in->base_env; *s; s++)
-        if (strncmp(*s, name, len) == 0 && (*s)[len] == '=')
-            return true;
-    return false;
-}
-
 /* JAX takes its place in the job from these where they are there, whatever else
  * it is told; there they are agent's own, which is one for each node. */
 static void add_jax_places(struct env *v, const struct contract_in *in)
@@ -202,7 +193,7 @@ static void add_jax_places(struct env *v, const struct contract_in *in)
     if (!(in->dialects & CONTRACT_JAX) || in->kind != CONTRACT_WORKER)
         return;
     for (unsigned i = 0; i < JAX_PLACES; i++)
-        if (base_has(in, places[i].name))
+        if (variable_find((char *const *)in->base_env, places[i].name))
             add_row(v, in, &places[i]);
 }
 

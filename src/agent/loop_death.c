@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/result_file.h"
 #include "base/text.h"
+#include "base/variable.h"
 #include "rendezvous/port.h"
 #include "supervise/error_file.h"
 #include "supervise/facts.h"
@@ -140,16 +141,6 @@ void loop_note_machine(struct loop *l)
                  "of it");
 }
 
-static const char *own_error_file(const struct loop *l)
-{
-    static const char name[] = "TORCHELASTIC_ERROR_FILE=";
-
-    for (char *const *e = l->plan->envp; *e; e++)
-        if (strncmp(*e, name, sizeof name - 1) == 0)
-            return *e + sizeof name - 1;
-    return "";
-}
-
 /* Its beginning is in buf[0..n); torch adds the exit code to what it hands
  * on. 0 or a negative errno. */
 static int copy_with_code(int in, struct result_file *out, char *buf, size_t n,
@@ -182,13 +173,13 @@ static int copy_with_code(int in, struct result_file *out, char *buf, size_t n,
 void loop_hand_on_error(struct loop *l, const struct verdict *v)
 {
     const struct failure *f = &v->cause;
-    const char *to = own_error_file(l);
+    const char *to = variable_given(l->plan->envp, "TORCHELASTIC_ERROR_FILE");
     char path[LOOP_ERROR_PATH], buf[ERROR_FILE_MAX];
     struct result_file out;
     size_t n = 0;
     int r, end;
 
-    if (!*to || f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
+    if (!to || f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
         f->local_rank >= l->plan->nproc ||
         !l->workers[f->local_rank].has_error_dir)
         return;

@@ -5,6 +5,7 @@
 #include "agent/torchrun.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/variable.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -227,19 +228,14 @@ static void sink(void *ctx, const char *line, size_t len)
 
 static bool wants_colour(const struct loop *l, int fd)
 {
-    const char *term = "";
+    const char *term;
 
     if (!isatty(fd))
         return false;
-    for (size_t i = 0; l->plan->envp[i]; i++) {
-        const char *s = l->plan->envp[i];
-
-        if (strncmp(s, "NO_COLOR=", 9) == 0 && s[9])
-            return false;
-        if (strncmp(s, "TERM=", 5) == 0)
-            term = s + 5;
-    }
-    return term[0] && strcmp(term, "dumb") != 0;
+    if (variable_given(l->plan->envp, "NO_COLOR"))
+        return false;
+    term = variable_given(l->plan->envp, "TERM");
+    return term && strcmp(term, "dumb") != 0;
 }
 
 int loop_logs_new(struct loop *l, struct err *e)

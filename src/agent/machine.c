@@ -19,16 +19,19 @@
 #include <time.h>
 #include <unistd.h>
 
-unsigned machine_cpus(void)
+#define MACHINE_PATH_MAX 512 /* Of /dev and /sys. */
+
+unsigned machine_cpus(unsigned few)
 {
     cpu_set_t set;
-    unsigned n = 1, quota = cgroup_cpus("");
+    unsigned n = 1, quota;
 
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         n = (unsigned)CPU_COUNT(&set);
-    if (quota > 0 && quota < n)
-        n = quota;
-    return n > 0 ? n : 1;
+    if (n <= few)
+        return n > 0 ? n : 1;
+    quota = cgroup_cpus("");
+    return quota > 0 && quota < n ? quota : n;
 }
 
 /* Entries of a comma list; CUDA stops at the first that is invalid (-1, or
@@ -56,7 +59,7 @@ static unsigned count_list(const char *s)
 static unsigned count_names(const char *root, const char *dir,
                             const char *prefix)
 {
-    char path[PATH_MAX];
+    char path[MACHINE_PATH_MAX];
     size_t len = strlen(prefix);
     const struct dirent *ent;
     unsigned n = 0;
@@ -80,7 +83,7 @@ static unsigned count_names(const char *root, const char *dir,
  * NVIDIA's driver one of these two is always there. */
 static unsigned count_nvidia(const char *root)
 {
-    char path[PATH_MAX];
+    char path[MACHINE_PATH_MAX];
     bool any = false;
 
     (void)snprintf(path, sizeof path, "%s/dev/nvidiactl", root);
@@ -95,7 +98,7 @@ static unsigned count_kfd(const char *root)
 {
     static const char nodes[] = "/sys/class/kfd/kfd/topology/nodes";
     unsigned total = count_names(root, nodes, ""), n = 0;
-    char path[PATH_MAX], line[128];
+    char path[MACHINE_PATH_MAX], line[128];
     long simd;
 
     for (unsigned i = 0; i < total; i++) {

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 /* CPUs that this process may use: affinity and the cgroup's quota (v1 and v2,
- * rounded up), at least 1. */
-unsigned machine_cpus(void);
+ * rounded up), at least 1. The quota is not looked at where there are at most
+ * `few` without it: for who counts no further down. */
+unsigned machine_cpus(unsigned few);
 
 /* GPUs, counted without any driver library: CUDA_VISIBLE_DEVICES, else
  * NVIDIA_VISIBLE_DEVICES and /dev/nvidia<N>, else the GPU nodes of /dev/kfd. */

@@ -6,6 +6,7 @@
 #include "agent/machine.h"
 #include "agent/torchrun.h"
 #include "base/text.h"
+#include "base/variable.h"
 #include "rendezvous/port.h"
 #include "rendezvous/role.h"
 #include "supervise/brand.h"
@@ -20,16 +21,6 @@
 #define FEW_GUESTS 256      /* Fewer at once are worth a warning. */
 #define LEAST_GUESTS 16
 #define PORTS_MAX 4096     /* That are looked at for a free row of them. */
-
-static const char *variable(char *const *envp, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
-            return *envp + len + 1;
-    return NULL;
-}
 
 int plan_count_workers(struct plan *p, struct err *e)
 {
@@ -51,7 +42,7 @@ int plan_count_workers(struct plan *p, struct err *e)
     if (gpus > 0)
         p->nproc = gpus * o->procs_per_gpu;
     else
-        p->nproc = o->nproc_kind == NPROC_DEFAULT ? 1 : machine_cpus();
+        p->nproc = o->nproc_kind == NPROC_DEFAULT ? 1 : machine_cpus(1);
     p->has_gpus = gpus > 0;
     p->n_gpus = gpus;
     if (p->nproc > OPT_MAX_NPROC)
@@ -82,7 +73,7 @@ static int bind_cpus(struct plan *p, struct err *e)
                           .n_gpus = p->n_gpus,
                           .procs_per_gpu = o->procs_per_gpu,
                           .visible = p->visible,
-                          .order = variable(p->envp, "CUDA_DEVICE_ORDER"),
+                          .order = variable_find(p->envp, "CUDA_DEVICE_ORDER"),
                           .root = ""};
 
     return cpu_bind_make(&ask, &p->cpus, e);
@@ -93,7 +84,7 @@ static int count_servers(struct plan *p, struct err *e)
 {
     const struct options *o = p->o;
     const char *role = o->contracts & CONTRACT_MXNET
-                           ? variable(p->envp, "DMLC_ROLE")
+                           ? variable_find(p->envp, "DMLC_ROLE")
                            : NULL;
 
     p->has_platform_role = role && role[0];
@@ -143,7 +134,7 @@ static uint64_t hash_words(char *const *words, unsigned servers)
  * that the outer one still finds what the inner one left. */
 static void make_cookie(struct plan *p)
 {
-    const char *outer = variable(p->envp, "AGENT_COOKIE");
+    const char *outer = variable_find(p->envp, "AGENT_COOKIE");
     struct text t;
 
     (void)snprintf(p->own_cookie, sizeof p->own_cookie, "%016" PRIx64,
@@ -199,11 +190,22 @@ static unsigned count_ports(const struct plan *p)
     return n > PORTS_MAX / p->nproc ? p->nproc : n * p->nproc;
 }
 
+static unsigned count_threads(const struct plan *p)
+{
+    unsigned each;
+
+    if (p->o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
+        return p->nproc > 1;
+    if (p->nproc == 0 || variable_find(p->envp, "OMP_NUM_THREADS"))
+        return 0;
+    each = machine_cpus(p->nproc) / p->nproc;
+    return each > 0 ? each : 1;
+}
+
 int plan_make(struct plan *ret, const struct options *o, char *const *envp,
               struct err *e)
 {
     bool coordinates = false;
-    unsigned cpus;
     int r;
 
     memset(ret, 0, sizeof *ret);
@@ -216,7 +218,7 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         r = plan_count_workers(ret, e);
     if (r != 0)
         return r;
-    ret->visible = variable(ret->envp, "CUDA_VISIBLE_DEVICES");
+    ret->visible = variable_find(ret->envp, "CUDA_VISIBLE_DEVICES");
     r = torchrun_check_devices(o, ret->nproc, ret->visible, e);
     if (r != 0)
         return r;
@@ -245,18 +247,14 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
         r = bind_cpus(ret, e);
     if (r != 0)
         return r;
-    cpus = machine_cpus();
-    ret->omp_threads = ret->nproc > 0 && cpus > ret->nproc ? cpus / ret->nproc
-                                                           : 1;
-    if (o->torchrun.is_on) /* As torchrun: 1, and none for one worker. */
-        ret->omp_threads = ret->nproc > 1;
+    ret->omp_threads = count_threads(ret);
     count_files(ret);
     if (o->dry_run)
         return 0; /* Nothing is opened. */
     if (o->offline) {
         ret->dead_port = port_hold_dead();
         machine_addresses(ret->addresses, sizeof ret->addresses);
-        ret->service_host = variable(envp, "KUBERNETES_SERVICE_HOST");
+        ret->service_host = variable_find(envp, "KUBERNETES_SERVICE_HOST");
     }
     if (r == 0 && ret->node_rank == 0)
         r = port_claim(&ret->master_port, count_ports(ret),

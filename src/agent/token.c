@@ -2,6 +2,7 @@
 #include "agent/token.h"
 
 #include "base/mem.h"
+#include "base/variable.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,16 +15,6 @@ struct bytes {
     char at[TOKEN_MAX + 3]; /* A newline or CR LF, and one too many. */
     size_t len;
 };
-
-static char *variable(char *const *envp, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
-            return *envp + len + 1;
-    return NULL;
-}
 
 /* To the end, or until there is too much. Never blocks for long. */
 static int read_all(int fd, struct bytes *b)
@@ -114,13 +105,13 @@ static int take(const char *file, char *value, struct bytes *b,
 int token_read(const char *file, char *const *envp, struct auth *ret,
                struct token_notes *ret_notes, struct err *e)
 {
-    char *value = variable(envp, "AGENT_TOKEN");
+    char *value = variable_find(envp, "AGENT_TOKEN");
     struct bytes b = {.len = 0};
     int r = 0;
 
     memset(ret, 0, sizeof *ret);
     memset(ret_notes, 0, sizeof *ret_notes);
-    if (!file && variable(envp, "AGENT_TOKEN_FILE"))
+    if (!file && variable_find(envp, "AGENT_TOKEN_FILE"))
         r = err_set(e, ERR_USAGE, "AGENT_TOKEN_FILE: it is empty; without a "
                     "token leave it out");
     else if (file || value)

@@ -3,6 +3,7 @@
 #include "agent/topology_parts.h"
 
 #include "base/text.h"
+#include "base/variable.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,21 +23,9 @@ static const struct topo_dialect dialects[] = {
 };
 #define N_DIALECTS (sizeof dialects / sizeof dialects[0])
 
-static const char *find(char *const *envp, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
-            return *envp + len + 1;
-    return NULL;
-}
-
 const char *topo_get(const struct topo_guess *g, const char *name)
 {
-    const char *text = find(g->in->envp, name);
-
-    return text && *text ? text : NULL;
+    return variable_given(g->in->envp, name);
 }
 
 bool topo_take(struct topo_guess *g, enum topo_key key, const char *name)
@@ -177,7 +166,7 @@ static void ignore_all(struct topology *t, const struct topo_guess *g,
 /* A Service named "master" makes this variable. */
 static int check_service_link(const struct topo_guess *g)
 {
-    const char *text = find(g->in->envp, "MASTER_PORT");
+    const char *text = variable_find(g->in->envp, "MASTER_PORT");
 
     if (!text || strncmp(text, "tcp://", 6) != 0 ||
         g->in->given[TOPO_MASTER_PORT] || topo_get(g, "PET_MASTER_PORT"))
@@ -197,10 +186,11 @@ static bool is_inside(struct topology *t, const struct topology_in *in)
                                         "MASTER_PORT", "GROUP_RANK",
                                         "GROUP_WORLD_SIZE"};
 
-    if (!find(in->envp, "LOCAL_RANK") || !find(in->envp, "LOCAL_WORLD_SIZE"))
+    if (!variable_find(in->envp, "LOCAL_RANK") ||
+        !variable_find(in->envp, "LOCAL_WORLD_SIZE"))
         return false;
     for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const char *text = find(in->envp, names[i]);
+        const char *text = variable_find(in->envp, names[i]);
 
         if (text)
             topo_ignore(t, names[i], text, "of the worker that agent is in");

@@ -3,6 +3,7 @@
 #include "agent/topology_parts.h"
 
 #include "base/text.h"
+#include "base/variable.h"
 
 #include <string.h>
 #include <strings.h>
@@ -74,16 +75,6 @@ static bool pet_endpoint(struct topo_guess *g, const char *text,
     return true;
 }
 
-static bool has(const struct topo_guess *g, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (char *const *p = g->in->envp; *p; p++)
-        if (strncmp(*p, name, len) == 0 && (*p)[len] == '=')
-            return true;
-    return false;
-}
-
 /* PyTorchJob sets it to the empty string, for yes. */
 static bool is_alone(const struct topo_guess *g)
 {
@@ -93,7 +84,7 @@ static bool is_alone(const struct topo_guess *g)
     for (unsigned i = 0; text && i < sizeof no / sizeof no[0]; i++)
         if (strcasecmp(text, no[i]) == 0)
             return false;
-    return has(g, "PET_STANDALONE") &&
+    return variable_find(g->in->envp, "PET_STANDALONE") &&
            (!text || text[strspn(text, "0")] != '\0');
 }
 

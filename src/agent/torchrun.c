@@ -2,6 +2,7 @@
 #include "agent/torchrun.h"
 
 #include "agent/options_parts.h"
+#include "base/variable.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,16 +28,6 @@ static bool is_given(struct reader *r, const char *name)
 static void keep(struct reader *r, const char *own)
 {
     *option_from(r, opt_find(own, strlen(own))) = BY_WORD;
-}
-
-static const char *variable(char *const *envp, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=')
-            return *envp + len + 1;
-    return NULL;
 }
 
 /* --- the rendezvous --- */
@@ -294,10 +285,10 @@ static int settle_rendezvous(struct reader *r)
 static int settle_logs(struct reader *r, char *const *envp)
 {
     struct options *o = r->o;
-    const char *prefix = variable(envp,
-                                  "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+    const char *prefix =
+        variable_given(envp, "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
 
-    o->torchrun.prefix = prefix && *prefix ? prefix
+    o->torchrun.prefix = prefix            ? prefix
                                            : "[${role_name}${local_rank}]:";
     o->log_prefix = "[{role}{local_rank}]:"; /* Of servers. */
     o->torchrun.no_logs = o->log_dir && strcmp(o->log_dir, "/dev/null") == 0;
@@ -311,7 +302,7 @@ static int settle_logs(struct reader *r, char *const *envp)
 
 static int settle_grace(struct reader *r, char *const *envp)
 {
-    const char *text = variable(envp, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
+    const char *text = variable_find(envp, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT");
     uint64_t s = 30;
 
     if (is_given(r, "shutdown-timeout")) {

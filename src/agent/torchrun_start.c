@@ -4,6 +4,7 @@
 
 #include "agent/machine.h"
 #include "base/log.h"
+#include "base/variable.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,17 +16,6 @@
 #include <unistd.h>
 
 #define BEFORE_SCRIPT 4 /* Words that come before the script, at most. */
-
-static const char *variable(char *const *envp, const char *name)
-{
-    size_t len = strlen(name);
-
-    for (; *envp; envp++)
-        if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
-            (*envp)[len + 1])
-            return *envp + len + 1;
-    return NULL;
-}
 
 static bool try(char *out, size_t cap, const char *dir, size_t dir_len,
                 const char *name)
@@ -105,8 +95,8 @@ static bool python_of(char *out, size_t cap, const char *home)
 static const char *find_python(const char *argv0, char *const *envp)
 {
     static char out[PATH_MAX]; /* Lives until exit. */
-    const char *exec = variable(envp, "PYTHON_EXEC");
-    const char *path = variable(envp, "PATH");
+    const char *exec = variable_given(envp, "PYTHON_EXEC");
+    const char *path = variable_given(envp, "PATH");
     char own[PATH_MAX];
     size_t len;
 
@@ -115,8 +105,8 @@ static const char *find_python(const char *argv0, char *const *envp)
     find_own(own, sizeof own, argv0, path);
     if ((own[0] && is_environment(own) &&
          python_in(out, sizeof out, own, strlen(own))) ||
-        python_of(out, sizeof out, variable(envp, "VIRTUAL_ENV")) ||
-        python_of(out, sizeof out, variable(envp, "CONDA_PREFIX")) ||
+        python_of(out, sizeof out, variable_given(envp, "VIRTUAL_ENV")) ||
+        python_of(out, sizeof out, variable_given(envp, "CONDA_PREFIX")) ||
         (own[0] && python_in(out, sizeof out, own, strlen(own))) ||
         in_path(out, sizeof out, path, NULL, &len))
         return out;
@@ -208,7 +198,7 @@ static int make_parents(const char *dir)
 static int make_run_dir(struct options *o, char *const *envp, struct err *e)
 {
     char *dir = o->torchrun.run_dir;
-    const char *tmp = variable(envp, "TMPDIR");
+    const char *tmp = variable_given(envp, "TMPDIR");
     char base[OPT_RUN_DIR_MAX];
     int n, m, r = 0;
 

@@ -2,6 +2,7 @@
 #include "base/cgroup.h"
 
 #include "base/mem.h"
+#include "base/small_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,17 +10,21 @@
 #include <unistd.h>
 
 #define MOUNT "/sys/fs/cgroup"
+#define MOUNT_MAX 1024
 #define NO_LIMIT ((uint64_t)1 << 62) /* v1 writes a number without meaning. */
 
+#define FILE_PATH (CGROUP_DIR_MAX + 64)
+#define OWN_MAX 8192 /* All of /proc/self/cgroup. */
+
 static void path_of(const struct cgroup *g, const char *name,
-                    char path[PATH_MAX + 64])
+                    char path[FILE_PATH])
 {
-    (void)snprintf(path, PATH_MAX + 64, "%s/%.60s", g->dir, name);
+    (void)snprintf(path, FILE_PATH, "%s/%.60s", g->dir, name);
 }
 
 static bool has_file(const struct cgroup *g)
 {
-    char path[PATH_MAX + 64];
+    char path[FILE_PATH];
 
     path_of(g, g->file, path);
     return access(path, R_OK) == 0;
@@ -39,18 +44,16 @@ bool cgroup_up(struct cgroup *g)
  * cgroup may show the host's path: so leave out its beginning, step by step. */
 static bool find_in(struct cgroup *g, const char *mount, const char *dir)
 {
-    if (access(mount, X_OK) != 0)
-        return false;
     for (;;) {
         const char *next;
 
-        (void)snprintf(g->dir, sizeof g->dir, "%.1024s%.2048s", mount, dir);
+        (void)snprintf(g->dir, sizeof g->dir, "%.*s%s", MOUNT_MAX, mount, dir);
         if (*dir == '\0' || access(g->dir, X_OK) == 0)
             break;
         next = strchr(dir + 1, '/');
         dir = next ? next : "";
     }
-    g->top = strnlen(mount, 1024);
+    g->top = strnlen(mount, MOUNT_MAX);
     return has_file(g) || cgroup_up(g);
 }
 
@@ -70,14 +73,10 @@ static bool is_listed(const char *list, const char *name)
 /* What /proc/self/cgroup says, lines "0::/path" of v2, "4:cpu,cpuacct:/path" of
  * v1. Empty: the top of the mount, maybe. */
 struct own {
-    char v2[PATH_MAX], v1[PATH_MAX]; /* "/path", or "" for the top. */
-    char mount[256];                 /* v1's "cpu,cpuacct"; "": not known. */
+    const char *v2, *v1; /* "/path", or "" for the top. */
+    const char *mount;   /* v1's "cpu,cpuacct"; "": not known. */
+    char text[OWN_MAX];
 };
-
-static void keep(char to[PATH_MAX], const char *dir)
-{
-    (void)snprintf(to, PATH_MAX, "%s", strcmp(dir, "/") == 0 ? "" : dir);
-}
 
 static void read_line(char *line, const char *controller, struct own *own)
 {
@@ -85,33 +84,36 @@ static void read_line(char *line, const char *controller, struct own *own)
 
     if (!dir)
         return;
-    dir[strcspn(dir, "\n")] = '\0';
     *list++ = *dir++ = '\0';
+    dir += strcmp(dir, "/") == 0;
     if (strcmp(line, "0") == 0 && *list == '\0') {
-        keep(own->v2, dir);
+        own->v2 = dir;
     } else if (is_listed(list, controller)) {
-        keep(own->v1, dir);
-        (void)snprintf(own->mount, sizeof own->mount, "%.255s", list);
+        own->v1 = dir;
+        own->mount = list;
     }
 }
 
 static void read_own(const char *root, const char *controller,
                      struct own *own)
 {
-    char line[PATH_MAX];
-    autofclose FILE *f = NULL;
+    char path[MOUNT_MAX];
+    char *line = own->text, *next;
 
-    own->v2[0] = own->v1[0] = own->mount[0] = '\0';
-    (void)snprintf(line, sizeof line, "%.512s/proc/self/cgroup", root);
-    f = fopen(line, "re");
-    while (f && fgets(line, sizeof line, f))
+    own->v2 = own->v1 = own->mount = "";
+    (void)snprintf(path, sizeof path, "%.512s/proc/self/cgroup", root);
+    if (small_file_read(path, own->text, sizeof own->text) < 0)
+        return;
+    for (; (next = strchr(line, '\n')); line = next) {
+        *next++ = '\0';
         read_line(line, controller, own);
+    }
 }
 
 bool cgroup_find(const char *root, const struct cgroup_file *file,
                  struct cgroup *ret)
 {
-    char mount[1024];
+    char mount[MOUNT_MAX];
     struct own own;
 
     read_own(root, file->controller, &own);
@@ -122,7 +124,8 @@ bool cgroup_find(const char *root, const struct cgroup_file *file,
         return true;
     ret->v2 = false;
     ret->file = file->v1;
-    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%s", root, own.mount);
+    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%.255s", root,
+                   own.mount);
     if (own.mount[0] && find_in(ret, mount, own.v1))
         return true;
     (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%.255s", root,
@@ -133,12 +136,10 @@ bool cgroup_find(const char *root, const struct cgroup_file *file,
 bool cgroup_numbers(const struct cgroup *g, const char *name, uint64_t *ret,
                     unsigned n)
 {
-    char path[PATH_MAX + 64], line[128], *s = line, *end;
-    autofclose FILE *f = NULL;
+    char path[FILE_PATH], line[128], *s = line, *end;
 
     path_of(g, name, path);
-    f = fopen(path, "re");
-    if (!f || !fgets(line, sizeof line, f))
+    if (small_file_read(path, line, sizeof line) <= 0)
         return false;
     for (unsigned i = 0; i < n; i++, s = end) {
         s += strspn(s, " ");
@@ -172,7 +173,7 @@ bool cgroup_read_value(const char *path, const char *key, uint64_t *ret)
 
 bool cgroup_value(const struct cgroup *g, const char *key, uint64_t *ret)
 {
-    char path[PATH_MAX + 64];
+    char path[FILE_PATH];
 
     path_of(g, g->file, path);
     return cgroup_read_value(path, key, ret);
@@ -232,12 +233,12 @@ unsigned cgroup_cpus(const char *root)
     bool more = cgroup_find(root, &quota, &g);
 
     for (; more; more = cgroup_up(&g)) {
-        if (!(g.v2 ? cgroup_numbers(&g, g.file, v, 2)
-                   : cgroup_numbers(&g, g.file, v, 1) &&
-                         cgroup_numbers(&g, "cpu.cfs_period_us", v + 1, 1)))
+        if (!cgroup_numbers(&g, g.file, v, g.v2 ? 2 : 1) ||
+            v[0] == 0 || v[0] == UINT64_MAX)
             continue;
-        if (v[0] > 0 && v[0] != UINT64_MAX && v[1] > 0 &&
-            (v[0] + v[1] - 1) / v[1] < cpus)
+        if (!g.v2 && !cgroup_numbers(&g, "cpu.cfs_period_us", v + 1, 1))
+            continue;
+        if (v[1] > 0 && (v[0] + v[1] - 1) / v[1] < cpus)
             cpus = (v[0] + v[1] - 1) / v[1];
     }
     return cpus == UINT32_MAX ? 0 : (unsigned)cpus;

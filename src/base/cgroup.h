@@ -4,7 +4,6 @@
 #ifndef BASE_CGROUP_H
 #define BASE_CGROUP_H
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -13,8 +12,11 @@ struct cgroup_file { /* One file, by its names. */
     const char *controller, *v2, *v1;
 };
 
+/* A path beyond it is taken to be the top of the mount. */
+#define CGROUP_DIR_MAX 2048
+
 struct cgroup {
-    char dir[PATH_MAX];
+    char dir[CGROUP_DIR_MAX];
     size_t top;       /* Length of the mount's path, in `dir`. */
     const char *file; /* The one that is looked for. */
     bool v2;

@@ -139,7 +139,7 @@ int pool_run(size_t n, size_t scratch_bytes, pool_fn *fn, void *ctx,
              struct meter *meter, struct err *e)
 {
     struct pool p = {.n = n, .scratch_bytes = scratch_bytes, .fn = fn,
-                     .ctx = ctx, .bad = SIZE_MAX, .n_cpus = machine_cpus()};
+                     .ctx = ctx, .bad = SIZE_MAX, .n_cpus = machine_cpus(1)};
     pthread_condattr_t attr;
 
     atomic_init(&p.next, 0);

@@ -3,6 +3,7 @@
 
 #include "base/cgroup.h"
 #include "base/mem.h"
+#include "base/variable.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -65,12 +66,7 @@ void finding_step(const struct preflight_sink *s, const char *fmt, ...)
 
 const char *check_variable(const struct preflight_job *job, const char *name)
 {
-    size_t len = strlen(name);
-
-    for (char *const *e = job->envp; *e; e++)
-        if (strncmp(*e, name, len) == 0 && (*e)[len] == '=')
-            return (*e)[len + 1] ? *e + len + 1 : NULL;
-    return NULL;
+    return variable_given(job->envp, name);
 }
 
 uint64_t check_safe_bytes(const char *root)

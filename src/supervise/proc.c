@@ -2,6 +2,7 @@
 #include "supervise/proc.h"
 
 #include "base/mem.h"
+#include "base/small_file.h"
 #include "supervise/brand.h"
 
 #include <dirent.h>
@@ -27,19 +28,6 @@ struct stat_line {
     uint64_t start;
 };
 
-static ssize_t read_file(const char *path, char *buf, size_t cap)
-{
-    autoclose int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n;
-
-    if (fd < 0)
-        return -1;
-    n = read(fd, buf, cap - 1);
-    if (n >= 0)
-        buf[n] = '\0';
-    return n;
-}
-
 static bool read_stat(pid_t pid, struct stat_line *ret)
 {
     char path[64], buf[1024];
@@ -48,7 +36,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret)
     unsigned long long start;
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    if (read_file(path, buf, sizeof buf) <= 0)
+    if (small_file_read(path, buf, sizeof buf) <= 0)
         return false;
     s = strrchr(buf, ')'); /* The name before it may hold anything. */
     if (!s || sscanf(s, ") %c %d %d %d %*s %*s %*s %*s %*s %*s %*s %*s "
@@ -253,7 +241,7 @@ bool proc_has_other_children(const pid_t *known, unsigned n_known)
         return true;
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
                    (int)syscall(SYS_gettid));
-    if (read_file(path, buf, sizeof buf) < 0)
+    if (small_file_read(path, buf, sizeof buf) < 0)
         return true; /* Not told: look at all of /proc. */
     for (;;) {
         long pid = strtol(s, &end, 10);
@@ -272,7 +260,7 @@ void proc_wchan(pid_t pid, char *out, unsigned cap)
     ssize_t n;
 
     (void)snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
-    n = read_file(path, out, cap);
+    n = small_file_read(path, out, cap);
     if (n <= 0 || strcmp(out, "0") == 0)
         out[0] = '\0';
 }
