@@ -65,7 +65,8 @@ jansson_static = -Wl,-Bstatic $(shell $(PKG_CONFIG) --libs jansson) \
 fetch_libs = $(jansson_static) $(shell $(PKG_CONFIG) --libs libcurl libcrypto)
 
 agent_main := src/agent/main.c
-agent_only := src/dataset/archive_static.c src/base/clone_static.c
+agent_only := src/dataset/archive_static.c src/base/clone_static.c \
+    src/base/digest_cpu.c
 agent_src  := $(filter-out $(agent_main) $(agent_only), \
     $(wildcard src/base/*.c src/agent/*.c src/dataset/*.c \
     src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))
@@ -126,10 +127,11 @@ $(O)/libagent.a: $(agent_obj)
 
 # 70 KB less. Not for what is dynamic: there it asks for glibc 2.36.
 relative := -Wl,-z,pack-relative-relocs
+late := -Wl,--wrap=OPENSSL_cpuid_setup # src/base/digest_cpu.c
 $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
     $(O)/libagent.a
 	$(call say,LD,$@)
-	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(map) $(CFLAGS) \
+	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(late) $(map) $(CFLAGS) \
 	    $(LDFLAGS) -o $@ $^ $(static_libs) $(LDLIBS) 2>$@.ldlog || \
 	    { cat $@.ldlog >&2; exit 1; }
 

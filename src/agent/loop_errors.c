@@ -69,11 +69,15 @@ void loop_forget_errors_of(struct loop *l, uint32_t i)
     w->has_error_dir = false;
     if (is_kept(l))
         return;
-    loop_error_file(l, i, path, sizeof path);
-    (void)unlink(path);
     (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", loop_error_root(l),
                    w->attempt, i);
-    (void)rmdir(path);
+    if (rmdir(path) != 0) {
+        char file[LOOP_ERROR_PATH];
+
+        loop_error_file(l, i, file, sizeof file);
+        (void)unlink(file);
+        (void)rmdir(path);
+    }
     attempt_dir(l, w->attempt, path, sizeof path);
     (void)rmdir(path); /* Of the last of this attempt. */
 }

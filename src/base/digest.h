@@ -38,6 +38,9 @@ struct digest {
 const char *digest_word(enum digest_kind kind); /* "sha256" */
 size_t digest_size(enum digest_kind kind);      /* Bytes, not hex digits. */
 
+/* Is called before the first hash, where the program has it: digest_cpu.c. */
+extern void digest_look_at_cpu(void) __attribute__((weak));
+
 void digest_start(struct digest *d, enum digest_kind kind);
 void digest_add(struct digest *d, const void *data, size_t len);
 

@@ -57,9 +57,9 @@ static int try_bind(int family, unsigned port, unsigned *ret_port)
     r = family == AF_INET
             ? bind(fd, (struct sockaddr *)&a4, sizeof a4)
             : bind(fd, (struct sockaddr *)&a6, sizeof a6);
-    if (r != 0 || listen(fd, 1) != 0)
+    if (r != 0)
         return errno;
-    if (getsockname(fd, (struct sockaddr *)&a6, &len) == 0)
+    if (port == 0 && getsockname(fd, (struct sockaddr *)&a6, &len) == 0)
         *ret_port = ntohs(a6.sin6_port); /* At the same place in both. */
     return 0;
 }

@@ -9,6 +9,13 @@
 
 #include <cmocka.h>
 
+static unsigned looks; /* At the CPU. */
+
+void digest_look_at_cpu(void)
+{
+    looks++;
+}
+
 struct known {
     enum digest_kind kind;
     const char *text, *hex;
@@ -78,10 +85,22 @@ static void hex_refused(void **state)
         assert_false(digest_read_hex(bad[i], got, 3));
 }
 
+/* The static program has libcrypto look for its fast code then, no earlier. */
+static void the_first_digest_looks_at_the_cpu(void **state)
+{
+    struct digest d;
+
+    (void)state;
+    looks = 0;
+    digest_start(&d, DIGEST_SHA256);
+    assert_int_equal(looks, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_answers),
+        cmocka_unit_test(the_first_digest_looks_at_the_cpu),
         cmocka_unit_test(words),
         cmocka_unit_test(hex_both_cases),
         cmocka_unit_test(hex_refused),
