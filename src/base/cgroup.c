@@ -1,25 +1,30 @@
 /* cgroup: see cgroup.h. */
 #include "base/cgroup.h"
 
-#include "base/mem.h"
 #include "base/small_file.h"
+#include "base/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define MOUNT "/sys/fs/cgroup"
-#define MOUNT_MAX 1024
+#define MOUNT_MAX 1024 /* Less than CGROUP_DIR_MAX. */
 #define NO_LIMIT ((uint64_t)1 << 62) /* v1 writes a number without meaning. */
 
 #define FILE_PATH (CGROUP_DIR_MAX + 64)
-#define OWN_MAX 8192 /* All of /proc/self/cgroup. */
+#define OWN_MAX 8192     /* All of /proc/self/cgroup. */
+#define VALUES_MAX 16384 /* All of /proc/vmstat, of four. */
 
+/* snprintf() takes longer than the kernel to find the file. */
 static void path_of(const struct cgroup *g, const char *name,
                     char path[FILE_PATH])
 {
-    (void)snprintf(path, FILE_PATH, "%s/%.60s", g->dir, name);
+    size_t n = strlen(g->dir);
+
+    memcpy(path, g->dir, n);
+    path[n++] = '/';
+    (void)text_copy(path + n, FILE_PATH - n, name);
 }
 
 static bool has_file(const struct cgroup *g)
@@ -44,16 +49,17 @@ bool cgroup_up(struct cgroup *g)
  * cgroup may show the host's path: so leave out its beginning, step by step. */
 static bool find_in(struct cgroup *g, const char *mount, const char *dir)
 {
+    g->top = strlen(mount);
+    memcpy(g->dir, mount, g->top);
     for (;;) {
         const char *next;
 
-        (void)snprintf(g->dir, sizeof g->dir, "%.*s%s", MOUNT_MAX, mount, dir);
+        (void)text_copy(g->dir + g->top, sizeof g->dir - g->top, dir);
         if (*dir == '\0' || access(g->dir, X_OK) == 0)
             break;
         next = strchr(dir + 1, '/');
         dir = next ? next : "";
     }
-    g->top = strnlen(mount, MOUNT_MAX);
     return has_file(g) || cgroup_up(g);
 }
 
@@ -94,6 +100,19 @@ static void read_line(char *line, const char *controller, struct own *own)
     }
 }
 
+/* `root`, `at`, and `name` where there is one. */
+static void place(char to[MOUNT_MAX], const char *root, const char *at,
+                  const char *name)
+{
+    size_t n;
+
+    (void)text_copy(to, MOUNT_MAX, root);
+    n = strlen(to);
+    (void)text_copy(to + n, MOUNT_MAX - n, at);
+    n += strlen(to + n);
+    (void)text_copy(to + n, MOUNT_MAX - n, name);
+}
+
 static void read_own(const char *root, const char *controller,
                      struct own *own)
 {
@@ -101,7 +120,7 @@ static void read_own(const char *root, const char *controller,
     char *line = own->text, *next;
 
     own->v2 = own->v1 = own->mount = "";
-    (void)snprintf(path, sizeof path, "%.512s/proc/self/cgroup", root);
+    place(path, root, "/proc/self/cgroup", "");
     if (small_file_read(path, own->text, sizeof own->text) < 0)
         return;
     for (; (next = strchr(line, '\n')); line = next) {
@@ -119,17 +138,15 @@ bool cgroup_find(const char *root, const struct cgroup_file *file,
     read_own(root, file->controller, &own);
     ret->v2 = true;
     ret->file = file->v2;
-    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT, root);
+    place(mount, root, MOUNT, "");
     if (find_in(ret, mount, own.v2))
         return true;
     ret->v2 = false;
     ret->file = file->v1;
-    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%.255s", root,
-                   own.mount);
+    place(mount, root, MOUNT "/", own.mount);
     if (own.mount[0] && find_in(ret, mount, own.v1))
         return true;
-    (void)snprintf(mount, sizeof mount, "%.512s" MOUNT "/%.255s", root,
-                   file->controller);
+    place(mount, root, MOUNT "/", file->controller);
     return find_in(ret, mount, own.v1);
 }
 
@@ -159,15 +176,18 @@ bool cgroup_numbers(const struct cgroup *g, const char *name, uint64_t *ret,
 
 bool cgroup_read_value(const char *path, const char *key, uint64_t *ret)
 {
-    char name[64];
-    unsigned long long v;
-    autofclose FILE *f = fopen(path, "re");
+    char text[VALUES_MAX], *end;
+    size_t len = strlen(key);
 
-    while (f && fscanf(f, "%63s %llu", name, &v) == 2)
-        if (strcmp(name, key) == 0) {
-            *ret = v;
-            return true;
-        }
+    if (small_file_read(path, text, sizeof text) < 0)
+        return false;
+    for (const char *s = text; s; s = strchr(s, '\n')) {
+        s += *s == '\n';
+        if (strncmp(s, key, len) != 0 || s[len] != ' ')
+            continue;
+        *ret = strtoull(s + len, &end, 10);
+        return end != s + len;
+    }
     return false;
 }
 

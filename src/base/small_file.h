@@ -1,5 +1,5 @@
-/* small_file: a file of the kernel's, /proc or /sys, read by one read(2):
- * no stdio, whose buffers cost more than the file. */
+/* small_file: a file of the kernel's, /proc or /sys, read by as few
+ * read(2) as may be: no stdio, whose buffers cost more than the file. */
 #ifndef BASE_SMALL_FILE_H
 #define BASE_SMALL_FILE_H
 
