@@ -74,15 +74,50 @@ void env_take(struct env *v, size_t n)
         v->len += n + 1;
 }
 
+/* Where the next goes; without room for it nothing is written, but counted. */
+static size_t put(struct env *v, size_t at, const char *s, size_t n)
+{
+    if (at < v->cap && n < v->cap - at)
+        memcpy(v->buf + at, s, n);
+    return at + n;
+}
+
+static size_t put_number(struct env *v, size_t at, unsigned number)
+{
+    char digits[10], *s = digits + sizeof digits;
+
+    do
+        *--s = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return put(v, at, s, (size_t)(digits + sizeof digits - s));
+}
+
+/* vsnprintf() would take a sixth of a pod's start for 30 variables. */
 void env_add(struct env *v, const char *fmt, ...)
 {
-    int n;
+    size_t at = v->len;
     va_list ap;
 
     va_start(ap, fmt);
-    n = vsnprintf(v->buf + v->len, v->cap - v->len, fmt, ap);
+    while (*fmt) {
+        size_t n = strcspn(fmt, "%");
+
+        at = put(v, at, fmt, n);
+        fmt += n;
+        if (*fmt != '%')
+            break;
+        if (fmt[1] == 's') {
+            const char *s = va_arg(ap, const char *);
+
+            at = put(v, at, s, strlen(s));
+        } else { /* %u */
+            at = put_number(v, at, va_arg(ap, unsigned));
+        }
+        fmt += 2;
+    }
     va_end(ap);
-    env_take(v, n < 0 ? SIZE_MAX : (size_t)n);
+    at = put(v, at, "", 1);
+    env_take(v, at - 1 - v->len);
 }
 
 const char *contract_dataset_dir(const struct contract_in *in)
@@ -128,7 +163,7 @@ static void add_own(struct env *v, const struct contract_in *in)
     if (in->cookie)
         env_add(v, "AGENT_COOKIE=%s", in->cookie);
     if (in->heartbeat_fd > 0)
-        env_add(v, "AGENT_HEARTBEAT_FD=%d", in->heartbeat_fd);
+        env_add(v, "AGENT_HEARTBEAT_FD=%u", (unsigned)in->heartbeat_fd);
     add_datasets(v, in);
 }
 

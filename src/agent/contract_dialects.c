@@ -155,7 +155,7 @@ static void add_row(struct env *v, const struct contract_in *in,
     case HOST: env_add(v, "%s=%s", name, in->host); break;
     case GPU:
         if (in->gpu >= 0)
-            env_add(v, "%s=%d", name, in->gpu);
+            env_add(v, "%s=%u", name, (unsigned)in->gpu);
         break;
     case DEVICE: add_device(v, in, name); break;
     case SIGNALS:
@@ -245,8 +245,8 @@ void contract_add_unset(struct env *v, const struct contract_in *in)
     /* A process of JAX takes all GPUs otherwise. */
     if (in->dialects & CONTRACT_JAX && in->kind == CONTRACT_WORKER &&
         in->gpu >= 0)
-        env_add(v, "JAX_LOCAL_DEVICE_IDS=%d",
-                in->virtual_local_rank ? 0 : in->gpu);
+        env_add(v, "JAX_LOCAL_DEVICE_IDS=%u",
+                (unsigned)(in->virtual_local_rank ? 0 : in->gpu));
     if (in->dialects & CONTRACT_MXNET && in->kind != CONTRACT_PRE_START)
         add_dmlc_place(v, in);
 }

@@ -27,7 +27,8 @@ struct env {
     uint32_t slots[CONTRACT_SLOTS_MAX];
 };
 
-/* Add "NAME=value", unless there is an entry with its name. */
+/* Add "NAME=value", unless there is an entry with its name. Of conversions
+ * there are %s and %u. */
 void env_add(struct env *v, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
