@@ -128,11 +128,16 @@ $(O)/libagent.a: $(agent_obj)
 # 70 KB less. Not for what is dynamic: there it asks for glibc 2.36.
 relative := -Wl,-z,pack-relative-relocs
 late := -Wl,--wrap=OPENSSL_cpuid_setup # src/base/digest_cpu.c
+# What a start runs lies together: 14 page faults less, 50 us. `make order=`
+# for a linker that cannot.
+order := -Wl,-T,src/agent/start.ld
 $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
-    $(O)/libagent.a
+    $(O)/libagent.a src/agent/start.ld
 	$(call say,LD,$@)
-	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(late) $(map) $(CFLAGS) \
-	    $(LDFLAGS) -o $@ $^ $(static_libs) $(LDLIBS) 2>$@.ldlog || \
+	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(late) $(order) \
+	    $(map) $(CFLAGS) \
+	    $(LDFLAGS) -o $@ $(filter-out %.ld,$^) $(static_libs) $(LDLIBS) \
+	    2>$@.ldlog || \
 	    { cat $@.ldlog >&2; exit 1; }
 
 # Dynamic, as it opens what it asks; but it needs no library of its own.

@@ -7,6 +7,13 @@ run() { timeout -k 5 60 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 
 # One file for any image.
 is "agent is a static pie" "$(readelf -dW "$agent" | grep -cE 'NEEDED|PIE')" 1
+# src/agent/start.ld: what a start runs, of ours and of libc.
+start=$(readelf -SW "$agent" | sed -n 's/.*\.text\.start *PROGBITS *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/\1 \2/p')
+is "what a start runs lies together" "$(nm "$agent" | while read -r at _ name; do
+    case $name in main | plan_make | contract_env | malloc)
+        [ $((0x$at - 0x${start% *})) -lt $((0x${start#* })) ] && echo $name ;;
+    esac
+done | sort | tr '\n' ' ')" "contract_env main malloc plan_make "
 is "that needs no loader" "$(readelf -lW "$agent" | grep -c INTERP)" 0
 strip -o "$T/stripped" "$agent"
 ok "and is under 2.5 MB, stripped" \
