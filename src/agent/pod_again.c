@@ -221,6 +221,10 @@ void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     struct pod_held *h;
     uint64_t at = now_ms + m->delay_ms;
 
+    if (m->serial == 0) { /* It was another pod that asked. */
+        pod_past_again(p, now_ms, m);
+        return;
+    }
     if (!p->asks || m->serial != p->serial || p->ended || p->stop_signo)
         return;
     p->asks = false;

@@ -1,6 +1,7 @@
 /* barrier_again: what may be tried again in one pod alone: a worker of
  * --restart-scope worker, a --pre-start. The pod asks with FAILED and a
- * serial number, and is answered with AGAIN; each counts one restart. */
+ * serial number, and is answered with AGAIN; each counts one restart, of
+ * which all others hear: they tell a next pod 0. */
 #include "rendezvous/barrier_round.h"
 
 #include "base/text.h"
@@ -22,6 +23,20 @@ static void answer(struct barrier *b, struct bar_peer *p, uint32_t serial,
     p->serial = serial;
     (void)text_copy(m.text, sizeof m.text, why);
     bar_send(b, p, &m);
+}
+
+static uint64_t count(struct barrier *b, uint64_t now_ms,
+                      const struct bar_peer *asks, uint32_t in_a_row, char *why,
+                      size_t cap)
+{
+    uint64_t delay = bar_count_restart(b, now_ms, in_a_row, why, cap);
+    struct wire_msg m = {.kind = WIRE_AGAIN, .round = b->round,
+                         .n_restarts = b->n_restarts};
+
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (&b->peers[i] != asks)
+            bar_send(b, &b->peers[i], &m);
+    return delay;
 }
 
 static void say(const struct barrier *b, const struct failure *f,
@@ -47,8 +62,7 @@ static void ended(struct barrier *b, uint64_t now_ms, struct bar_peer *p,
     p->again_go = b->cfg.restart_always &&
                   bar_may_restart(b, now_ms, why, sizeof why);
     p->again_ms = p->again_go
-                      ? bar_count_restart(b, now_ms, m->in_a_row, why,
-                                          sizeof why)
+                      ? count(b, now_ms, p, m->in_a_row, why, sizeof why)
                       : 0;
     answer(b, p, m->serial, why);
 }
@@ -74,7 +88,7 @@ void bar_again(struct barrier *b, uint64_t now_ms, uint32_t rank,
         return;
     }
     p->again_go = 1;
-    p->again_ms = bar_count_restart(b, now_ms, m->in_a_row, why, sizeof why);
+    p->again_ms = count(b, now_ms, p, m->in_a_row, why, sizeof why);
     if (rank != 0)
         say(b, f, p->again_ms, why);
     answer(b, p, m->serial, why);

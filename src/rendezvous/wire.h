@@ -121,7 +121,8 @@ struct wire_msg {
                                    with "*" and its nproc; "": not told. */
     uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
                                        until the new start. */
-    uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same. */
+    uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same, or 0
+                          to those that did not ask. */
     uint32_t in_a_row; /* FAILED with a serial: without health between; HELLO,
                           START, STOP: of the job. */
     uint32_t same;     /* FAILED: the same early failure. */

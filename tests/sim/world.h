@@ -243,6 +243,7 @@ struct world {
     unsigned scenario;      /* PLANNED. */
     uint64_t work_ms;       /* How long workers run; 0: by chance. */
     uint64_t restart_period_ms;
+    unsigned n_bugs;        /* So often the first worker of pod 0 fails. */
     bool zero_returns;      /* Also when it was told to stop. */
     uint64_t tempted_ms; /* The lease that world_tempt() has looked at. */
     bool has_new_zero; /* Some pod 0 was replaced behind a partition. */

@@ -34,15 +34,16 @@ static uint64_t held_until(struct world *w, uint64_t *held, uint64_t until)
     return *held;
 }
 
-/* Words for the log while all have arrived and wait: they change nothing, and
- * so they draw nothing. */
+/* Words for the log while all have arrived and wait, and the restarts that
+ * another pod has used: they change nothing, and so they draw nothing. */
 static bool is_idle_talk(const struct world *w, uint32_t zero,
                          const struct wire_msg *m)
 {
     const struct barrier *b = &w->zeros[w->pods[zero].zero].barrier;
 
-    return m && m->kind == WIRE_WAITING &&
-           b->counts[PEER_ARRIVED] == b->cfg.nnodes;
+    return m && ((m->kind == WIRE_WAITING &&
+                  b->counts[PEER_ARRIVED] == b->cfg.nnodes) ||
+                 (m->kind == WIRE_AGAIN && m->serial == 0));
 }
 
 /* A frame or an end on its way; false where it will never arrive. */
@@ -183,7 +184,7 @@ void world_conn_send(void *c, uint32_t conn, const struct wire_msg *m)
     /* A cut just before a frame that matters, so that it is lost. */
     if (x->w->kind == JOB_WILD && m->kind != WIRE_PING &&
         m->kind != WIRE_CHALLENGE && m->kind != WIRE_PROOF &&
-        world_chance(x->w, 2))
+        !(m->kind == WIRE_AGAIN && m->serial == 0) && world_chance(x->w, 2))
         world_cut(x->w, x->w->links[link].place);
     (void)plan_net(x->w, link, EV_TO_POD, m);
 }

@@ -72,6 +72,9 @@ void world_check_past(struct world *w, uint32_t place)
     if (n < own || n > w->history.n_losses)
         world_fail(w, "pod %u hears of %u losses of pod 0; it knows of %u, all "
                    "together of %u", place, n, own, w->history.n_losses);
+    if (p->pod.n_restarts < p->told_restarts)
+        world_fail(w, "pod %u hears of %u restarts after %u", place,
+                   p->pod.n_restarts, p->told_restarts);
     if (p->zero_lost)
         check_charge(w, place, n);
     p->told_losses = n;

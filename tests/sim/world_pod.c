@@ -84,6 +84,11 @@ static void start(struct world *w, uint32_t place, uint32_t i, uint32_t round)
     }
     if (w->work_ms)
         ms = w->work_ms;
+    if (w->n_bugs > 0 && w->pods[place].rank == 0 && i == 0) {
+        w->n_bugs--;
+        code = 42;
+        ms = 20000;
+    }
     memset(k, 0, sizeof *k);
     k->alive = true;
     k->round = round;

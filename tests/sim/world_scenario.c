@@ -90,6 +90,16 @@ static void zero_beyond_period(struct world *w)
     zero_again(w);
 }
 
+/* Its own worker has used up restarts, alone, before it is lost. */
+static void zero_after_again(struct world *w)
+{
+    w->scope_worker = true;
+    w->n_bugs = 2;
+    w->max_restarts = 3;
+    kill_at(w, 70 * S, 0);
+    kill_at(w, 120 * S, 0);
+}
+
 static void zero_never(struct world *w)
 {
     w->never = true;
@@ -110,6 +120,7 @@ static const struct scenario {
     {"pod 0 told to stop again and again", zero_told, 0, 0, 0},
     {"pod 0 lost too often in a period", zero_in_period, ERR_PEER, 2, 4},
     {"pod 0 lost in several periods", zero_beyond_period, 0, 3, 4},
+    {"pod 0 lost after its worker alone", zero_after_again, 0, 3, 2},
     {"pod 0 lost, and no restarts", zero_never, ERR_PEER, 0, 1},
 };
 

@@ -72,6 +72,26 @@ begin --restart-policy never
 too_often --restart-policy never
 is "with --restart-policy never the first loss ends all" "$codes" '201 201 201'
 
+# What its own worker alone has used up is known to the other pods.
+next_job
+once='if [ -e '"$T"'/once ]; then '"$body"'; else touch '"$T"'/once; exit 3; fi'
+scope=(--restart-scope worker --max-restarts 2)
+pod 0 2 "${scope[@]}" -- sh -c "$once"
+pod 1 2 "${scope[@]}" -- sh -c "$body"
+wait_for wrote 0 'up 1' # It counts starts here.
+wait_for wrote 1 'up 0'
+kill -9 "$(agent_of 0)"
+ended 0
+pod 0 2 "${scope[@]}" -- sh -c "$body"
+for r in 0 1; do wait_for wrote $r 'up 1'; done
+for r in 0 1; do
+    has "a restart of its worker alone survives pod 0, pod $r" "$T/pod$r.err" \
+        'round 1 starts; 1 of 2 restarts used'
+done
+touch "$T/go"
+ended 0 1
+rm -f "$T/go"
+
 # Told to stop, it is not lost.
 begin --max-restarts 1
 for i in 1 2 3; do

@@ -126,6 +126,7 @@ static void test_again(void **state)
     (void)state;
     begin();
     p.asks = true;
+    p.serial = m.serial = 7;
     p.asks_worker = UINT32_MAX; /* --pre-start; it has ended meanwhile. */
     m.n_restarts = 3;
     hear(1020, m);
@@ -136,6 +137,18 @@ static void test_again(void **state)
     assert_int_equal(sent.past.runs[0].age_ms, 1000);
     assert_int_equal(sent.past.runs[0].n, 1);
     assert_int_equal(sent.past.runs[1].age_ms, 2500);
+    begin(); /* And one of another pod. */
+    p.asks = true;
+    p.serial = 7;
+    m.serial = 0;
+    story[0] = '\0';
+    hear(1020, m);
+    told("");
+    assert_true(p.asks); /* That is still to be answered. */
+    cut(1520);
+    pod_link_up(&p, 2020);
+    assert_int_equal(sent.n_restarts, 3);
+    assert_int_equal(sent.past.runs[0].age_ms, 1000);
 }
 
 int main(void)
