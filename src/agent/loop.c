@@ -236,7 +236,7 @@ static int loop_open(struct loop *l, struct err *e)
                                  l->plan->o->nnodes, l->folder.id);
     /* What goes to files or is hidden is relayed; so is what is watched. */
     if (l->plan->n_procs == 1 && !l->plan->o->log_dir &&
-        !l->plan->o->hang_timeout_ms &&
+        !l->plan->o->hang_timeout_ms && l->plan->o->log_ranks.n == 0 &&
         l->plan->o->torchrun.local_ranks.n == 0)
         tty_open(&l->tty);
     if (l->signal_fd < 0 || l->room_fd < 0 || l->stdin_fd < 0)

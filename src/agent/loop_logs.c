@@ -98,8 +98,10 @@ void loop_filter_lines(struct stream *s, const char *lines, size_t n)
         const char *end = memchr(lines, '\n', n);
         size_t len = end ? (size_t)(end - lines) : n, all = len + (end != NULL);
 
-        if (passes(s, lines, len) && s->loop->files)
-            (void)log_files_put(s->loop->files, filter_file(s), lines, all);
+        if (passes(s, lines, len) && s->loop->files &&
+            !log_files_put(s->loop->files, filter_file(s), s->file, lines,
+                           all))
+            s->loop->n_dropped++; /* Something is to be said. */
         lines += all;
         n -= all;
     }
@@ -173,6 +175,7 @@ void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
 
     *ret = s->stats;
     ret->lines += s->relay.n_lines;
+    ret->file_dropped = l->files ? log_files_lost_of(l->files, s->file) : 0;
 }
 
 /* --- agent's own lines --- */

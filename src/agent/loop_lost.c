@@ -38,22 +38,17 @@ static bool say_lost(struct loop *l, bool is_err)
 static bool say_file_lost(struct loop *l)
 {
     struct log_files_lost lost = {.why = 0};
-    uint64_t bytes;
 
     if (!l->files)
         return false;
     log_files_lost(l->files, &lost);
-    bytes = lost.bytes;
-    for (unsigned i = 0; i < l->n_slots; i++)
-        bytes += l->workers[i].out.stats.file_dropped +
-                 l->workers[i].err.stats.file_dropped;
-    if (bytes == l->file_lost_said && (lost.why == 0 || l->why_said))
+    if (lost.bytes == l->file_lost_said && (lost.why == 0 || l->why_said))
         return false;
-    l->file_lost_said = bytes;
+    l->file_lost_said = lost.bytes;
     l->why_said = lost.why != 0;
     log_warning("--log-dir %s: %s; %" PRIu64 " bytes could not be written%s",
                 l->plan->o->log_dir,
-                lost.why ? strerror(lost.why) : "it is too slow", bytes,
+                lost.why ? strerror(lost.why) : "it is too slow", lost.bytes,
                 l->is_ending ? "" : " so far, the workers run on");
     return true;
 }

@@ -94,6 +94,7 @@ struct loop {
     uint64_t lost_said[2];        /* Bytes of stdout, stderr. */
     uint64_t file_lost_said;      /* Of --log-dir, with those dropped. */
     bool why_said;                /* Of --log-dir's trouble. */
+    bool ranks_said;              /* See loop_warn_ranks(). */
     uint64_t say_missing_ms, say_step_ms; /* When it is said again. */
     uint64_t n_own_lost;          /* agent's own lines, since the last one. */
     bool is_ending;               /* The last words have room of their own. */
@@ -112,7 +113,7 @@ struct loop {
     uint32_t n_worker_sweeps;
     struct pod_held *held;  /* --restart-scope worker, else NULL. */
     char cookie[LOOP_COOKIE_MAX]; /* Of the worker that is being started. */
-    char *relay_bytes;      /* 2 * n_slots blocks of RELAY_LINE_MAX. */
+    char *relay_bytes;      /* 2 * n_slots blocks of RELAY_BUF_BYTES. */
     char *scratch;          /* 2 * RELAY_OUT_MIN. */
     char *env_bytes;
     const char **envp;
@@ -281,6 +282,10 @@ void loop_say_missing(struct loop *l);
 /* Write out what is queued, say what is missing, and then the last words. */
 void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
                    char *text);
+
+/* loop_ranks.c */
+/* Once: of --log-ranks, what no job of this size has. */
+void loop_warn_ranks(struct loop *l, const struct pod_round *round);
 
 /* loop_stage.c */
 int loop_stage_new(struct loop *l, struct err *e);

@@ -168,10 +168,8 @@ static void put_file(struct stream *s, const char *bytes, size_t n)
 {
     struct loop *l = s->loop;
 
-    if (!s->has_file || log_files_put(l->files, s->file, bytes, n))
-        return;
-    s->stats.file_dropped += n;
-    l->n_dropped++; /* Something is to be said. */
+    if (s->has_file && !log_files_put(l->files, s->file, s->file, bytes, n))
+        l->n_dropped++; /* Something is to be said. */
 }
 
 bool stream_waits(const struct stream *s)

@@ -30,7 +30,7 @@ int loop_workers_new(struct loop *l, struct err *e)
     l->n_slots = (uint32_t)n;
     loop_describe(l, &in, &none, 0);
     l->workers = mem_pages(n * sizeof *l->workers);
-    l->relay_bytes = malloc(2 * n * RELAY_LINE_MAX);
+    l->relay_bytes = malloc(2 * n * RELAY_BUF_BYTES);
     l->scratch = malloc(l->line_room);
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
     if (!l->workers || !l->relay_bytes || !l->scratch ||
@@ -93,9 +93,9 @@ static void start_worker(struct loop *l, const struct pod_round *round,
     loop_describe(l, &in, round, i);
     in.heartbeat_fd = spec.beat_fd >= 0 ? CHILD_BEAT_FD : -1;
     stream_begin(&w->out, &in,
-                 l->relay_bytes + 2 * (size_t)i * RELAY_LINE_MAX);
+                 l->relay_bytes + 2 * (size_t)i * RELAY_BUF_BYTES);
     stream_begin(&w->err, &in,
-                 l->relay_bytes + (2 * (size_t)i + 1) * RELAY_LINE_MAX);
+                 l->relay_bytes + (2 * (size_t)i + 1) * RELAY_BUF_BYTES);
     w->n_starts++;
     w->start_ms = loop_now();
     if (l->plan->n_procs > 1)
@@ -144,6 +144,7 @@ void loop_spawn(struct loop *l, const struct pod_round *round)
         stream_close(&l->workers[i].err);
     }
     loop_forget_errors(l);
+    loop_warn_ranks(l, round);
     loop_shm_begin(l);
     for (uint32_t i = 0; i < l->plan->nproc; i++)
         loop_make_error_dir(l, i, round->round);

@@ -119,6 +119,22 @@ bool options_has_rank(const struct rank_list *list, uint32_t rank)
     return list->n == 0;
 }
 
+bool options_ranks_beyond(const struct rank_list *list, uint64_t n_ranks,
+                          struct text *t)
+{
+    bool any = false;
+
+    for (unsigned i = 0; i < list->n; i++) {
+        if (list->first[i] < n_ranks)
+            continue;
+        text_add(t, "%s%" PRIu32, any ? "," : "", list->first[i]);
+        if (list->last[i] != list->first[i])
+            text_add(t, "-%" PRIu32, list->last[i]);
+        any = true;
+    }
+    return any;
+}
+
 /* "100M", "2GiB", "65536", in powers of 1024. */
 static bool read_size(const char *s, size_t len, uint64_t *ret)
 {

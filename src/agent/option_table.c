@@ -272,17 +272,18 @@ static const struct opt_row rows[] = {
      .more = "Macros: {rank} {local_rank} {world_size} {local_world_size} "
              "{node_rank} {nnodes} {role} {master_addr} {master_ip} "
              "{master_port} {attempt} {gpu} {process_index} {process_num} "
-             "{dataset_dir}. On a terminal it is coloured by rank, unless "
-             "NO_COLOR is set.",
+             "{dataset_dir}. On a terminal it is coloured by rank, but for a "
+             "NO_COLOR that is not empty.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-timestamps", flag, NULL,
              "RFC 3339, UTC, microseconds, before the prefix."),
      .at = AT(log_timestamps), .none = "off", .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-format", log_format, "text", "How lines are written."),
      .more = "\"json\": one object a line, with the keys time, node, rank, "
-             "local_rank, stream (stdout or stderr), attempt and line. Bytes "
-             "that are no UTF-8 become U+FFFD. agent's own lines have rank "
-             "null and stream agent.",
+             "local_rank, stream (stdout or stderr), attempt and line; bytes "
+             "that are no UTF-8 become U+FFFD; rank null, stream agent: "
+             "agent's own. Of a line over 64 KiB all parts but the last have "
+             "goes_on, true; as text they end with \" [line goes on]\".",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-dir", path, NULL, "Also files: DIR/attempt_N/rank_R/."),
      .at = AT(log_dir), .arg = "DIR", .none = "no files",
@@ -298,8 +299,8 @@ static const struct opt_row rows[] = {
              "powers of 1024.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-ranks", ranks, "all", "Show the lines of these ranks."),
-     .more = "As in 0,4-7. The last lines of any rank that fails are in the "
-             "verdict all the same.",
+     .more = "As in 0,4-7; the last words of any that fails are shown, too. A "
+             "rank that the job does not have is warned of.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-overflow", overflow, "block",
          "Where nobody reads the output: workers wait, or lines go."),
@@ -308,9 +309,8 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "report", path, NULL, "Write the verdict to FILE, as JSON."),
      .at = AT(report), .arg = "FILE", .none = "none",
-     .more = "Written at the end, under another name first, so that nobody "
-             "reads half of it. Each pod writes its own; docs/report.md has "
-             "the members.",
+     .more = "Written at the end, then renamed: nobody reads half of it. Each "
+             "pod writes its own; docs/report.md has the members.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "termination-log", path, NULL, "Also for the verdict."),
      .at = AT(termination_log), .none = "/dev/termination-log if it exists",

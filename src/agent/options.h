@@ -9,6 +9,7 @@
 #include "agent/cpu_plan.h"
 #include "agent/topology.h"
 #include "base/err.h"
+#include "base/text.h"
 #include "base/exit_map.h"
 
 #include <stdbool.h>
@@ -207,6 +208,10 @@ int options_read(struct options *ret, int argc, char **argv,
                  char *const *envp, struct err *e);
 
 bool options_has_rank(const struct rank_list *list, uint32_t rank);
+/* Add those ranks and ranges of which a job of `n_ranks` has none; false where
+ * there are none such. */
+bool options_ranks_beyond(const struct rank_list *list, uint64_t n_ranks,
+                          struct text *t);
 
 /* The same with topology_in.place; `ret` is all zero already. */
 int options_read_at(struct options *ret, int argc, char **argv,

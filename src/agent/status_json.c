@@ -80,6 +80,7 @@ static void add_stream(struct text *t, const char *key,
     add_number(t, "lines", s->lines);
     add_number(t, "dropped_lines", s->dropped_lines);
     add_number(t, "dropped_bytes", s->dropped_bytes);
+    add_number(t, "file_dropped_bytes", s->file_dropped);
     text_add(t, "}");
 }
 

@@ -32,12 +32,13 @@ static int make_dirs(int at, char *path, bool last)
     return 0;
 }
 
-int log_file_open_dir(struct log_file_rules *r, const char *dir)
+int log_file_open_dir(struct log_file_rules *r)
 {
     char path[PATH_MAX];
     int why;
 
-    if (!text_copy(path, sizeof path, dir))
+    r->dir_fd = -1;
+    if (!text_copy(path, sizeof path, r->dir))
         return ENAMETOOLONG;
     why = make_dirs(AT_FDCWD, path, true);
     if (why != 0)
@@ -64,16 +65,28 @@ static int reopen(struct log_file *f, const struct log_file_rules *r)
     return 0;
 }
 
-int log_file_open(struct log_file *f, const struct log_file_rules *r,
+static bool is_removed(int fd)
+{
+    struct stat st;
+
+    return fstat(fd, &st) == 0 && st.st_nlink == 0;
+}
+
+int log_file_open(struct log_file *f, struct log_file_rules *r,
                   const char *name)
 {
-    int why;
+    int why = 0;
 
     mem_close_at(&f->fd);
     f->fd = -1;
     if (name != f->name)
         (void)text_copy(f->name, sizeof f->name, name);
-    why = make_dirs(r->dir_fd, f->name, false);
+    if (r->dir_fd < 0 || is_removed(r->dir_fd)) {
+        mem_close_at(&r->dir_fd);
+        why = log_file_open_dir(r);
+    }
+    if (why == 0)
+        why = make_dirs(r->dir_fd, f->name, false);
     return why ? why : reopen(f, r);
 }
 
@@ -114,12 +127,56 @@ static size_t part_len(const struct log_file *f,
     return f->in_line || f->size == 0 ? (size_t)left : 0;
 }
 
+void log_file_lose(struct log_file *f, bool ends_line)
+{
+    f->has_hole = true;
+    f->in_hole = !ends_line;
+    f->n_left_out = 0;
+}
+
+/* How many of the bytes are the rest of a line whose beginning was lost. */
+static size_t left_out(struct log_file *f, const char *s, size_t len)
+{
+    const char *newline = memchr(s, '\n', len);
+    size_t n = newline ? (size_t)(newline + 1 - s) : len;
+
+    if (!f->in_hole)
+        return 0;
+    if (f->n_left_out + n > LOG_FILE_SKIP_MAX)
+        n = (size_t)(LOG_FILE_SKIP_MAX - f->n_left_out);
+    else if (newline)
+        f->in_hole = false;
+    f->n_left_out += n;
+    f->in_hole = f->in_hole && f->n_left_out < LOG_FILE_SKIP_MAX;
+    return n;
+}
+
+/* End the line that was torn. False where that cannot be written. */
+static bool end_torn(struct log_file *f, int *ret_why)
+{
+    ssize_t n = 1;
+
+    if (f->has_hole && f->in_line) {
+        do
+            n = write(f->fd, "\n", 1);
+        while (n < 0 && errno == EINTR);
+        if (n < 0)
+            *ret_why = errno;
+        else
+            f->size++;
+    }
+    if (n == 1)
+        f->has_hole = f->in_line = false;
+    return n == 1;
+}
+
 static size_t write_part(struct log_file *f, const char *s, size_t len,
                          int *ret_why)
 {
+    const char *end = s + len;
     size_t left = len;
 
-    while (left > 0) {
+    while (left > 0 && (!f->has_hole || end_torn(f, ret_why))) {
         ssize_t n = write(f->fd, s, left);
 
         if (n < 0 && errno == EINTR)
@@ -134,27 +191,40 @@ static size_t write_part(struct log_file *f, const char *s, size_t len,
     }
     if (left < len)
         f->in_line = s[-1] != '\n';
+    if (left > 0)
+        log_file_lose(f, end[-1] == '\n');
     return left;
 }
 
-size_t log_file_write(struct log_file *f, const struct log_file_rules *r,
+/* It is open, and somebody who removed the file, or the folder, gets another:
+ * what is written to one without a name is lost, and nothing says so. */
+static int look_after(struct log_file *f, struct log_file_rules *r)
+{
+    return f->fd >= 0 && !is_removed(f->fd) ? 0 : log_file_open(f, r, f->name);
+}
+
+size_t log_file_write(struct log_file *f, struct log_file_rules *r,
                       const char *bytes, size_t len, int *ret_why)
 {
-    size_t lost = 0;
+    size_t lost = 0, part;
 
-    while (len > 0) {
-        int why = f->fd < 0 ? log_file_open(f, r, f->name) : 0;
-        size_t part = why ? 0 : part_len(f, r, bytes, len);
+    for (; len > 0; bytes += part, len -= part) {
+        int why;
 
+        part = left_out(f, bytes, len);
+        lost += part;
+        if (part > 0)
+            continue;
+        why = look_after(f, r);
+        part = why ? 0 : part_len(f, r, bytes, len);
         if (why == 0 && part < len && part == 0)
             why = rotate(f, r);
         if (why != 0) {
             *ret_why = why;
+            log_file_lose(f, bytes[len - 1] == '\n');
             return lost + len; /* The next bytes try again. */
         }
         lost += write_part(f, bytes, part, ret_why);
-        bytes += part;
-        len -= part;
     }
     return lost;
 }

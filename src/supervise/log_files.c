@@ -14,8 +14,13 @@
 enum kind { PUT, OPEN, SYNC };
 
 struct record { /* In the queue, before its bytes. */
-    uint32_t kind, file, len;
+    uint8_t kind;
+    uint8_t hole; /* Of enum hole: what had no room before it. */
+    uint16_t owner, file;
+    uint32_t len;
 };
+
+enum hole { NO_HOLE, BETWEEN_LINES, WITHIN_A_LINE };
 
 struct log_files {
     struct log_file *files; /* n_files; the thread's alone. */
@@ -23,6 +28,7 @@ struct log_files {
     int wake_fd;
     struct log_file_rules rules; /* The thread's alone. */
     char *dir;
+    uint8_t *holes; /* n_files; the producer's alone. */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, ready;
@@ -31,7 +37,9 @@ struct log_files {
     uint64_t head, tail;
     bool want_room, is_ready, is_synced;
     int open_errno;
+    bool given_up; /* Nothing is counted any more. */
     struct log_files_lost lost;
+    uint64_t *lost_of; /* n_files; of which `lost` is the sum. */
     char ring[LOG_FILES_BYTES];
 };
 
@@ -96,9 +104,18 @@ static size_t carry_out(struct log_files *f, const struct record *r,
     case PUT:
         break;
     }
+    if (r->hole)
+        log_file_lose(file, r->hole == BETWEEN_LINES);
     lost = log_file_write(file, &f->rules, f->ring + at, first, ret_why);
     return lost + log_file_write(file, &f->rules, f->ring, r->len - first,
                                  ret_why);
+}
+
+/* Under the lock. */
+static void count_lost(struct log_files *f, unsigned owner, size_t n)
+{
+    f->lost.bytes += n;
+    f->lost_of[owner] += n;
 }
 
 static void work(struct log_files *f)
@@ -115,7 +132,8 @@ static void work(struct log_files *f)
         lost = carry_out(f, &r, f->tail + sizeof r, &why);
         (void)pthread_mutex_lock(&f->lock);
         f->tail += sizeof r + r.len;
-        f->lost.bytes += lost;
+        if (!f->given_up)
+            count_lost(f, r.owner, lost);
         if (why)
             f->lost.why = why;
         f->is_synced = f->is_synced || r.kind == SYNC;
@@ -130,7 +148,7 @@ static void work(struct log_files *f)
 static void *files_thread(void *arg)
 {
     struct log_files *f = arg;
-    int why = log_file_open_dir(&f->rules, f->dir);
+    int why = log_file_open_dir(&f->rules);
 
     (void)pthread_mutex_lock(&f->lock);
     f->open_errno = why;
@@ -164,6 +182,8 @@ static void files_free(struct log_files *f)
     if (f) {
         free(f->files);
         free(f->dir);
+        free(f->holes);
+        free(f->lost_of);
     }
     free(f);
 }
@@ -178,8 +198,10 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
     if (f) {
         f->files = calloc(c->n_files, sizeof *f->files);
         f->dir = strdup(c->dir);
+        f->holes = calloc(c->n_files, sizeof *f->holes);
+        f->lost_of = calloc(c->n_files, sizeof *f->lost_of);
     }
-    if (!f || !f->files || !f->dir) {
+    if (!f || !f->files || !f->dir || !f->holes || !f->lost_of) {
         files_free(f);
         return err_set(e, ERR_AGENT, "no memory for %u log files",
                        c->n_files);
@@ -188,6 +210,7 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
         f->files[i].fd = -1;
     f->n_files = c->n_files;
     f->wake_fd = c->wake_fd;
+    f->rules.dir = f->dir;
     f->rules.max_bytes = c->max_bytes;
     f->rules.keep = c->keep;
     (void)pthread_mutex_init(&f->lock, NULL);
@@ -243,12 +266,11 @@ void log_files_want_room(struct log_files *f)
 }
 
 /* SYNC, which has no bytes, always finds room: the others leave it. */
-static bool add(struct log_files *f, enum kind kind, unsigned i,
-                const char *bytes, size_t len)
+static bool add(struct log_files *f, struct record r, const char *bytes)
 {
-    struct record r = {.kind = kind, .file = i, .len = (uint32_t)len};
+    size_t len = r.len;
 
-    if (room(f) < sizeof r * (kind == SYNC ? 1 : 2) + len)
+    if (room(f) < sizeof r * (r.kind == SYNC ? 1 : 2) + len)
         return false;
     /* Only this thread moves head, and the writer stays behind it. */
     ring_write(f, f->head, &r, sizeof r);
@@ -262,13 +284,45 @@ static bool add(struct log_files *f, enum kind kind, unsigned i,
 
 bool log_files_open(struct log_files *f, unsigned i, const char *name)
 {
-    return add(f, OPEN, i, name, strnlen(name, LOG_FILES_NAME_MAX - 1) + 1);
+    struct record r = {.kind = OPEN, .file = (uint16_t)i};
+
+    r.len = (uint32_t)strnlen(name, LOG_FILES_NAME_MAX - 1) + 1;
+    return add(f, r, name);
 }
 
-bool log_files_put(struct log_files *f, unsigned i, const char *bytes,
-                   size_t len)
+bool log_files_put(struct log_files *f, unsigned i, unsigned owner,
+                   const char *bytes, size_t len)
 {
-    return add(f, PUT, i, bytes, len);
+    struct record r = {.kind = PUT, .file = (uint16_t)i, .hole = f->holes[i],
+                       .owner = (uint16_t)owner, .len = (uint32_t)len};
+
+    if (len == 0)
+        return true;
+    f->holes[i] = NO_HOLE;
+    if (add(f, r, bytes))
+        return true;
+    f->holes[i] = bytes[len - 1] == '\n' ? BETWEEN_LINES : WITHIN_A_LINE;
+    (void)pthread_mutex_lock(&f->lock);
+    count_lost(f, owner, len);
+    (void)pthread_mutex_unlock(&f->lock);
+    return false;
+}
+
+/* The deadline has passed: what is queued, and what is being written, will be
+ * nowhere. */
+static void give_up(struct log_files *f)
+{
+    struct record r;
+
+    (void)pthread_mutex_lock(&f->lock);
+    for (uint64_t at = f->tail; at < f->head && !f->given_up;
+         at += sizeof r + r.len) {
+        ring_read(f, at, &r, sizeof r);
+        if (r.kind == PUT)
+            count_lost(f, r.owner, r.len);
+    }
+    f->given_up = true;
+    (void)pthread_mutex_unlock(&f->lock);
 }
 
 static uint64_t now_ms(void)
@@ -284,9 +338,12 @@ bool log_files_sync(struct log_files *f, uint64_t ms, int stop_fd)
     struct pollfd p[2] = {{.fd = f->wake_fd, .events = POLLIN},
                           {.fd = stop_fd, .events = POLLIN}};
     uint64_t end = now_ms() + ms, ignored;
+    const struct record sync = {.kind = SYNC};
 
-    if (!add(f, SYNC, 0, "", 0))
+    if (!add(f, sync, "")) {
+        give_up(f);
         return false; /* One is there already. */
+    }
     for (;;) {
         uint64_t now = now_ms();
         bool done;
@@ -294,8 +351,12 @@ bool log_files_sync(struct log_files *f, uint64_t ms, int stop_fd)
         (void)pthread_mutex_lock(&f->lock);
         done = f->is_synced;
         (void)pthread_mutex_unlock(&f->lock);
-        if (done || now >= end || p[1].revents)
-            return done;
+        if (!done && (now >= end || p[1].revents)) {
+            give_up(f);
+            return false;
+        }
+        if (done)
+            return true;
         (void)poll(p, stop_fd < 0 ? 1 : 2,
                    end - now > 100 ? 100 : (int)(end - now));
         if (p[0].revents)
@@ -308,4 +369,14 @@ void log_files_lost(struct log_files *f, struct log_files_lost *ret)
     (void)pthread_mutex_lock(&f->lock);
     *ret = f->lost;
     (void)pthread_mutex_unlock(&f->lock);
+}
+
+uint64_t log_files_lost_of(struct log_files *f, unsigned owner)
+{
+    uint64_t n;
+
+    (void)pthread_mutex_lock(&f->lock);
+    n = f->lost_of[owner];
+    (void)pthread_mutex_unlock(&f->lock);
+    return n;
 }

@@ -3,7 +3,8 @@
  *
  * Bytes are written as they came, appended to what is there. With a limit a
  * file that would outgrow it is renamed to `<name>.1`, that one to `<name>.2`
- * and so on, where possible between lines. One producer (the main thread). */
+ * and so on, where possible between lines. Where bytes are lost, the lines on
+ * both sides stay apart. One producer (the main thread). */
 #ifndef SUPERVISE_LOG_FILES_H
 #define SUPERVISE_LOG_FILES_H
 
@@ -46,13 +47,17 @@ void log_files_want_room(struct log_files *f);
 /* File `i` is `name` (a path in the folder) from here on; the one before is
  * closed. False where there is no room. */
 bool log_files_open(struct log_files *f, unsigned i, const char *name);
-/* False where there is no room. `len` <= LOG_FILES_PUT_MAX. */
-bool log_files_put(struct log_files *f, unsigned i, const char *bytes,
-                   size_t len);
+/* `len` <= LOG_FILES_PUT_MAX bytes for file `i`, which came from the stream of
+ * file `owner`. False where there is no room: they are lost, and counted. */
+bool log_files_put(struct log_files *f, unsigned i, unsigned owner,
+                   const char *bytes, size_t len);
 
 /* What was put is on the disk, or given up: at most `ms`, or until `stop_fd`
- * (-1: none) is readable. False where it took longer. */
+ * (-1: none) is readable. False where it took longer: all that is still queued
+ * counts as lost. */
 bool log_files_sync(struct log_files *f, uint64_t ms, int stop_fd);
+/* What is in no file, for whatever reason; and what of it came from `owner`. */
 void log_files_lost(struct log_files *f, struct log_files_lost *ret);
+uint64_t log_files_lost_of(struct log_files *f, unsigned owner);
 
 #endif

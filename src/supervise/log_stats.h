@@ -7,10 +7,10 @@
 struct log_stats {
     uint64_t bytes; /* Read from the worker. */
     uint64_t lines; /* Of these, also those that were hidden or dropped. */
-    /* Not shown since nobody read agent's output (--log-overflow drop), or
-     * since the end came first. */
+    /* Not shown: nobody read agent's output (--log-overflow drop), or it could
+     * not be written, or the end came first. */
     uint64_t dropped_lines, dropped_bytes;
-    uint64_t file_dropped; /* Bytes that --log-dir's queue had no room for. */
+    uint64_t file_dropped; /* Bytes that are not in --log-dir's files. */
 };
 
 #endif

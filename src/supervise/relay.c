@@ -1,9 +1,9 @@
 /* relay: see relay.h.
  *
- * A line may have up to RELAY_LINE_MAX bytes with its newline. Of a longer one
- * the first RELAY_LINE_MAX - 1 bytes become a part as soon as RELAY_LINE_MAX
- * bytes are there, so where it is split follows from its bytes alone; a part
- * ends up to three bytes earlier rather than inside a UTF-8 sequence.
+ * A line may have up to RELAY_LINE_MAX bytes before its newline. Of a longer
+ * one the first RELAY_LINE_MAX bytes become a part as soon as one more is
+ * there, so where it is split follows from its bytes alone; a part ends up to
+ * three bytes earlier rather than inside a UTF-8 sequence.
  *
  * A carriage return ends a state only when another byte than a newline follows
  * it: "\r\n" is the end of a line and passes as it is. Bars that stand below
@@ -39,8 +39,8 @@ char *relay_space(struct relay *r, size_t *ret_room)
     /* Move only where the bytes moved are fewer than the bytes taken since
      * the last move, or where there is no room at all: either way a byte is
      * moved about once. */
-    if (r->start > 0 && (r->len == RELAY_LINE_MAX ||
-                         (r->len > RELAY_LINE_MAX / 2 && held <= r->start))) {
+    if (r->start > 0 && (r->len == RELAY_FULL ||
+                         (r->len > RELAY_FULL / 2 && held <= r->start))) {
         memmove(r->buf, r->buf + r->start, held);
         r->scanned -= r->start;
         r->text_end -= r->is_over ? r->start : 0;
@@ -48,14 +48,14 @@ char *relay_space(struct relay *r, size_t *ret_room)
         r->start = 0;
         r->len = held;
     }
-    *ret_room = RELAY_LINE_MAX - r->len;
+    *ret_room = RELAY_FULL - r->len;
     return r->buf + r->len;
 }
 
 void relay_put(struct relay *r, size_t n)
 {
-    if (n > RELAY_LINE_MAX - r->len)
-        n = RELAY_LINE_MAX - r->len;
+    if (n > RELAY_FULL - r->len)
+        n = RELAY_FULL - r->len;
     r->len += n;
     r->n_bytes += n;
 }
@@ -221,10 +221,10 @@ static bool split(struct relay *r, struct relay_line *ret)
 {
     ret->at = r->buf + r->start;
     ret->is_part = !r->went_up;
-    ret->taken = RELAY_LINE_MAX;
+    ret->taken = RELAY_FULL;
     ret->len = state_len(r);
     if (ret->is_part)
-        ret->len = ret->taken = text_whole(ret->at, RELAY_LINE_MAX - 1);
+        ret->len = ret->taken = text_whole(ret->at, RELAY_LINE_MAX);
     return true;
 }
 
@@ -249,7 +249,7 @@ static bool next_line(struct relay *r, bool at_end, struct relay_line *ret)
         if (is_finished(r, end) && finish(r, end, ret))
             return true;
     }
-    if (r->len - r->start == RELAY_LINE_MAX)
+    if (r->len - r->start == RELAY_FULL)
         return split(r, ret);
     return at_end && finish_stream(r, ret);
 }

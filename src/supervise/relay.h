@@ -15,16 +15,19 @@
 #include <stdint.h>
 
 #define RELAY_LINE_MAX 65536 /* Longer lines are split and marked. */
+#define RELAY_BUF_BYTES (RELAY_LINE_MAX + 64) /* One byte more is used. */
 #define RELAY_PREFIX_MAX 256
 #define RELAY_HEAD_MAX 1024 /* Time, colour, prefix; or JSON's keys. */
-#define RELAY_MARK " [line goes on]" /* Ends each part but the last. */
+/* Ends each part but the last: in text, in JSON (after the line). */
+#define RELAY_MARK " [line goes on]"
+#define RELAY_JSON_MARK ",\"goes_on\":true"
 /* Room for at least one line; relay_take() with less may take nothing. In
  * JSON a byte may take six. */
 #define RELAY_OUT_MIN (RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
 #define RELAY_JSON_MIN (6 * RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
 
 struct relay {
-    char *buf;    /* RELAY_LINE_MAX bytes, borrowed. */
+    char *buf;    /* RELAY_BUF_BYTES, borrowed. */
     size_t start; /* First byte not yet taken. */
     size_t len;   /* End of the bytes in buf. */
     size_t scanned; /* buf[start..scanned) is known: no line ends there. */

@@ -4,6 +4,9 @@
 
 #include "supervise/relay.h"
 
+/* A line that may be whole, and its newline. */
+#define RELAY_FULL (RELAY_LINE_MAX + 1)
+
 struct relay_line {
     const char *at;
     size_t len;     /* Without newline. */

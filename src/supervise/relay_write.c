@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define MARK_LEN (sizeof RELAY_MARK - 1)
+#define JSON_MARK_LEN (sizeof RELAY_JSON_MARK - 1)
 
 /* 0x80 in each byte of `w` that is no plain ASCII, or must be escaped. (A
  * byte above such a one may be marked, too: it only ends the fast way.) */
@@ -70,8 +71,10 @@ static size_t escape(const char *s, size_t n, char *out)
 
 size_t relay_write_max(const struct relay *r, const struct relay_line *line)
 {
+    size_t mark = r->json ? JSON_MARK_LEN : MARK_LEN;
+
     return r->head_len + (r->json ? 6 * line->len + 3 : line->len + 1) +
-           (line->is_part ? MARK_LEN : 0);
+           (line->is_part ? mark : 0);
 }
 
 size_t relay_write(const struct relay *r, const struct relay_line *line,
@@ -83,17 +86,19 @@ size_t relay_write(const struct relay *r, const struct relay_line *line,
     to += r->head_len;
     if (r->json) {
         to += escape(line->at, line->len, to);
+        *to++ = '"';
+        if (line->is_part) {
+            memcpy(to, RELAY_JSON_MARK, JSON_MARK_LEN);
+            to += JSON_MARK_LEN;
+        }
+        *to++ = '}';
     } else {
         memcpy(to, line->at, line->len);
         to += line->len;
-    }
-    if (line->is_part) {
-        memcpy(to, RELAY_MARK, MARK_LEN);
-        to += MARK_LEN;
-    }
-    if (r->json) {
-        *to++ = '"';
-        *to++ = '}';
+        if (line->is_part) {
+            memcpy(to, RELAY_MARK, MARK_LEN);
+            to += MARK_LEN;
+        }
     }
     *to++ = '\n';
     return (size_t)(to - out);

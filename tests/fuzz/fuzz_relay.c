@@ -13,7 +13,7 @@ struct sum { /* Of all that came out. */
     uint64_t hash, bytes, newlines;
 };
 
-static char buf[RELAY_LINE_MAX], out[RELAY_JSON_MIN];
+static char buf[RELAY_BUF_BYTES], out[RELAY_JSON_MIN];
 
 static void drain(struct relay *r, struct sum *s, bool at_end)
 {

@@ -87,21 +87,43 @@ is "a disk that hangs, and TERM" $? 143
 # shellcheck disable=SC2016
 if unshare -rm true 2>/dev/null; then
     mkdir "$T/small"
+    # All of rank 0 is in the file, or counted.
+    cat >"$T/settled.py" <<'PY'
+import json, os, subprocess, sys
+d = os.environ["T"]
+s = json.loads(subprocess.check_output(
+    [os.environ["agent"], "status", "--json", "--socket", d + "/sock"]))
+o = s["workers"][0]["stdout"]
+size = os.path.getsize(d + "/small/attempt_0/rank_0/stdout.log")
+sys.exit(size + o["file_dropped_bytes"] != 2688895)
+PY
     export T agent
     timeout -k 5 60 unshare -rm bash -c '
         mount -t tmpfs -o size=1m none "$T/small" || exit 99
-        "$agent" --log-dir "$T/small" -- bash -c "
-            seq 400000; until [ -e \"$T/more\" ]; do sleep .05; done
-            echo the end" >"$T/out" 2>"$T/err" &
+        head -c 300K /dev/zero >"$T/small/ballast"
+        "$agent" --nproc 2 --log-dir "$T/small" --report "$T/report" \
+            --socket "$T/sock" -- bash -c "
+            [ \$RANK = 1 ] || seq 400000
+            until [ -e \"$T/more\" ]; do sleep .05; done
+            echo; echo the end" >"$T/out" 2>"$T/err" &
         pid=$!
         for i in {1..600}; do
-            grep -q "No space" "$T/err" && break; sleep .05
-        done
-        touch "$T/more"; wait $pid; echo $? >"$T/rc"' </dev/null
+            python3 "$T/settled.py" && break; sleep .05
+        done 2>"$T/settled.err"
+        rm "$T/small/ballast"
+        touch "$T/more"; wait $pid; echo $? >"$T/rc"
+        cp "$T/small/attempt_0/rank_0/stdout.log" "$T/part"' </dev/null
     is "a full disk is no failure" "$(cat "$T/rc")" 0
     has "... it is said, with the bytes" "$T/err" \
         'log-dir .*No space left on device; [0-9]+ bytes'
-    is "... the console has all" "$(wc -l <"$T/out")" 400001
+    is "... the console has all" "$(wc -l <"$T/out")" 400004
+    is "... what follows is not glued to a torn line" \
+        "$(tail -n 2 "$T/part" | tr '\n' '|')" '|the end|'
+    is "... the report has the bytes, of the rank whose they are" \
+        "$(python3 -c 'import json, sys
+o = json.load(open(sys.argv[1]))["output"]
+print(o[0]["file_dropped_bytes"] > 1000000, o[1]["file_dropped_bytes"])
+' "$T/report")" 'True 0'
 else
     skip "a full disk" "no namespaces here"
 fi

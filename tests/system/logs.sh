@@ -58,7 +58,7 @@ is "P56 and its end" "$(grep -a rank0 "$T/err" | tr '\n' '|')" \
     '[rank0]  20%|[rank0] 100%|'
 run -- python3 -c 'import sys
 w = sys.stdout.buffer
-w.write(b"x" * 1000000 + b"\nshort\n"); w.write("\u20ac\n".encode()[:1])
+w.write(b"x" * 1000000 + b"\n" + b"y" * 65536 + b"\nshort\n"); w.write("\u20ac\n".encode()[:1])
 w.flush(); w.write("\u20ac\n".encode()[1:] + b"nul \0 ff \xff\nno end")'
 cat >"$T/check.py" <<'PY'
 import sys
@@ -70,10 +70,10 @@ n = next(i for i, p in enumerate(parts) if not p.endswith(mark))
 assert n == 15, n
 long = b"".join(p[:-len(mark)] for p in parts[:n]) + parts[n]
 assert long == b"x" * 1000000
-assert parts[n + 1:] == [b"short", "\u20ac".encode(), b"nul \0 ff \xff",
+assert parts[n + 1:] == [b"y" * 65536, b"short", "\u20ac".encode(), b"nul \0 ff \xff",
                          b"no end"], parts[n + 1:]
 PY
-ok "P56 a line of 1 MB in marked parts; UTF-8, NUL, no final newline" \
+ok "P56 a line of 1 MB in marked parts; 64 KiB whole; UTF-8, NUL, no end" \
     python3 "$T/check.py" "$T/out"
 
 # --- whole lines -------------------------------------------------------------
@@ -146,6 +146,15 @@ PY
 ok "JSON: each line is an object with the keys, in UTF-8; agent's own, too" \
     python3 "$T/check.py" "$T/out" "$T/err" "$T/worker.py"
 
+run --log-format json -- python3 -c 'print("y" * 65536); print("z" * 140000)'
+is "JSON: of a line over 64 KiB each part but the last says that it goes on" \
+    "$(python3 -c 'import json, sys
+for line in open(sys.argv[1]):
+    o = json.loads(line)
+    print(len(o["line"]), set(o["line"]), o.get("goes_on"), len(o))
+' "$T/out" | tr '\n' ' ')" \
+    "65536 {'y'} None 7 65536 {'z'} True 8 65536 {'z'} True 8 8928 {'z'} None 7 "
+
 # --- P52: some ranks ---------------------------------------------------------
 run --nproc 4 --log-ranks 0,2-3 -- sh -c 'echo out; echo err >&2'
 is "P52 --log-ranks: stdout of those alone" "$(sort "$T/out" | tr '\n' ' ')" \
@@ -156,6 +165,16 @@ run --nproc 2 --log-ranks 0 --max-restarts 0 -- \
     sh -c 'echo why >&2; exit $((RANK * 3))'
 has "P52 the last words of a hidden rank that fails" "$T/err" \
     '^agent\[0\]:   why$'
+hasnt "P52 no warning where the ranks are there" "$T/err" 'log-ranks'
+run --nproc 2 --log-ranks 0-99,9,12-14 --max-restarts 1 "${fast[@]}" -- \
+    sh -c 'exit 3'
+is "P52 ranks that no such job has are warned of, once" \
+    "$(grep -c . <(grep 'log-ranks' "$T/err"))" 1
+has "P52 ... which, why, and what to do" "$T/err" \
+    '^agent\[0\]: warning: --log-ranks: the job has no rank 9,12-14: its ranks are 0 to 1, so'
+python3 "$top/tests/lib/terminal.py" -- "$agent" --log-ranks 1 -- echo hidden \
+    >"$T/tty" 2>&1 </dev/null
+hasnt "P52 also where a lone worker would have the terminal" "$T/tty" '^hidden'
 
 # --- P57: nobody reads -------------------------------------------------------
 # The FIFO is held open and not read. Told by the worker when it is stuck.

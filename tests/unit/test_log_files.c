@@ -23,7 +23,7 @@
 #define WAIT_MS 60000
 
 /* Each lives as long as the process: its thread never ends. */
-static struct log_files *made[8];
+static struct log_files *made[16];
 static unsigned n_made;
 static char top[64];
 static int wake_fd;
@@ -46,11 +46,12 @@ static void put(struct log_files *f, unsigned i, const char *s, size_t len)
     struct pollfd p = {.fd = wake_fd, .events = POLLIN};
     uint64_t n;
 
-    while (!log_files_put(f, i, s, len)) {
+    while (!log_files_has_room(f)) {
         log_files_want_room(f);
         assert_int_equal(poll(&p, 1, WAIT_MS), 1);
         assert_int_equal(read(wake_fd, &n, sizeof n), sizeof n);
     }
+    assert_true(log_files_put(f, i, i, s, len));
 }
 
 /* The file's bytes and a NUL; NULL where there is none. */
@@ -221,32 +222,144 @@ static void test_rotation(void **state)
     lost_is(f, 0, 0);
 }
 
+/* No file may be larger; 0: as before. */
+static void limit_files(rlim_t most)
+{
+    struct rlimit r;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &r), 0);
+    r.rlim_cur = most ? most : r.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &r), 0);
+}
+
+static void until_lost(struct log_files *f, uint64_t bytes)
+{
+    struct log_files_lost lost = {.bytes = 0};
+
+    while (lost.bytes != bytes) {
+        log_files_lost(f, &lost);
+        (void)poll(NULL, 0, 1);
+    }
+}
+
+/* A line that is torn ends before what follows; the rest of a line whose
+ * beginning was lost is left out, and counted. */
 static void test_a_full_disk_is_counted_and_tried_again(void **state)
 {
-    struct log_files *f = start("full", 0, 0);
-    struct rlimit old, small;
+    static const struct {
+        rlim_t most;
+        const char *lost[3];
+        uint64_t n_lost;
+        const char *more[3], *want;
+        uint64_t n_lost_then;
+    } cases[] = {
+        {6, {"one\ntwo\n", "three\n"}, 8, {"four\n"},
+         "one\ntw\nfour\n", 8},
+        {4, {"one\n", "two\n"}, 4, {"three\n"}, "one\nthree\n", 4},
+        {6, {"one\ntwo\nth"}, 4, {"re", "e\nfour\nfi", "ve\n"},
+         "one\ntw\nfour\nfive\n", 8},
+        {2, {"one", " more\n", "t"}, 8, {"wo\nfour\n"}, "on\nfour\n", 11},
+    };
+
+    (void)state;
+    for (unsigned k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        char dir[16], name[24];
+        struct log_files *f;
+
+        (void)snprintf(dir, sizeof dir, "full%u", k);
+        (void)snprintf(name, sizeof name, "%s/out", dir);
+        f = start(dir, 0, 0);
+        assert_true(log_files_open(f, 0, "out"));
+        limit_files(cases[k].most);
+        for (unsigned i = 0; i < 3 && cases[k].lost[i]; i++)
+            put(f, 0, cases[k].lost[i], strlen(cases[k].lost[i]));
+        until_lost(f, cases[k].n_lost);
+        limit_files(0);
+        for (unsigned i = 0; i < 3 && cases[k].more[i]; i++)
+            put(f, 0, cases[k].more[i], strlen(cases[k].more[i]));
+        assert_true(log_files_sync(f, WAIT_MS, -1));
+        holds(name, cases[k].want);
+        lost_is(f, cases[k].n_lost_then, EFBIG);
+    }
+}
+
+/* Bytes without lines are not left out for ever. */
+static void test_a_hole_ends(void **state)
+{
+    static char piece[LOG_FILES_PUT_MAX + 1];
+    struct log_files *f = start("hole", 0, 0);
 
     (void)state;
     assert_true(log_files_open(f, 0, "out"));
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = old;
-    small.rlim_cur = 6;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    put(f, 0, "one\ntwo\n", 8);
-    put(f, 0, "three\n", 6);
-    while (true) {
-        struct log_files_lost lost;
-
-        log_files_lost(f, &lost);
-        if (lost.bytes == 8)
-            break;
-        (void)poll(NULL, 0, 1);
-    }
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
-    put(f, 0, "four\n", 5);
+    limit_files(1);
+    put(f, 0, "abc", 3);
+    until_lost(f, 2);
+    limit_files(0);
+    memset(piece, 'x', sizeof piece);
+    put(f, 0, piece, LOG_FILES_PUT_MAX - 1);
+    put(f, 0, "yz", 2);
     assert_true(log_files_sync(f, WAIT_MS, -1));
-    holds("full/out", "one\ntwfour\n");
-    lost_is(f, 8, EFBIG);
+    holds("hole/out", "a\nz");
+    lost_is(f, LOG_FILES_PUT_MAX + 2, EFBIG);
+}
+
+/* Whose bytes they were, also in a file that several write to. */
+static void test_lost_bytes_have_an_owner(void **state)
+{
+    struct log_files *f = start("owner", 0, 0);
+
+    (void)state;
+    assert_true(log_files_open(f, 0, "zero"));
+    assert_true(log_files_open(f, 3, "both"));
+    limit_files(4);
+    assert_true(log_files_put(f, 0, 0, "all\n", 4));
+    assert_true(log_files_put(f, 3, 1, "one\n", 4));
+    assert_true(log_files_put(f, 3, 2, "two!\n", 5));
+    assert_true(log_files_put(f, 3, 1, "1\n", 2));
+    assert_true(log_files_sync(f, WAIT_MS, -1));
+    limit_files(0);
+    assert_int_equal(log_files_lost_of(f, 0), 0);
+    assert_int_equal(log_files_lost_of(f, 1), 2);
+    assert_int_equal(log_files_lost_of(f, 2), 5);
+    lost_is(f, 7, EFBIG);
+}
+
+static void remove_at(const char *name)
+{
+    char path[160];
+    pid_t pid;
+
+    (void)snprintf(path, sizeof path, "%s/%s", top, name);
+    pid = fork();
+    if (pid == 0) {
+        (void)execlp("rm", "rm", "-rf", path, NULL);
+        _exit(1);
+    }
+    (void)waitpid(pid, NULL, 0);
+}
+
+/* Somebody removes a file, a folder, all of it: nothing that comes after that
+ * goes to files without a name. */
+static void test_what_is_removed_is_made_again(void **state)
+{
+    static const char *const what[] = {"gone/a/out", "gone/a", "gone"};
+    struct log_files *f = start("gone", 0, 0);
+    char path[128];
+    struct stat st;
+
+    (void)state;
+    assert_true(log_files_open(f, 0, "a/out"));
+    put(f, 0, "one\n", 4);
+    for (unsigned i = 0; i < 3; i++) {
+        (void)snprintf(path, sizeof path, "%s/gone/a/out", top);
+        while (stat(path, &st) != 0 || st.st_size != 4)
+            (void)poll(NULL, 0, 1);
+        remove_at(what[i]);
+        put(f, 0, "two\n", 4);
+    }
+    assert_true(log_files_sync(f, WAIT_MS, -1));
+    holds("gone/a/out", "two\n");
+    lost_is(f, 0, 0);
 }
 
 /* The disk hangs (a FIFO that nobody reads): puts fail in the end, the sync
@@ -263,12 +376,16 @@ static void test_a_hung_disk(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     assert_true(log_files_open(f, 0, "out"));
     while (log_files_has_room(f) && n < 1000) {
-        assert_true(log_files_put(f, 0, piece, sizeof piece));
+        assert_true(log_files_put(f, 0, 0, piece, sizeof piece));
         n++;
     }
     assert_true(n > 10 && n < 1000);
-    assert_false(log_files_put(f, 0, piece, sizeof piece));
+    assert_false(log_files_put(f, 0, 1, piece, sizeof piece));
+    lost_is(f, sizeof piece, 0);
+    /* What is queued at the deadline is nowhere. */
     assert_false(log_files_sync(f, 50, -1));
+    lost_is(f, (n + 1) * sizeof piece, 0);
+    assert_int_equal(log_files_lost_of(f, 1), sizeof piece);
 }
 
 int main(void)
@@ -279,11 +396,13 @@ int main(void)
         cmocka_unit_test(test_order_over_the_edge),
         cmocka_unit_test(test_rotation),
         cmocka_unit_test(test_a_full_disk_is_counted_and_tried_again),
+        cmocka_unit_test(test_a_hole_ends),
+        cmocka_unit_test(test_lost_bytes_have_an_owner),
+        cmocka_unit_test(test_what_is_removed_is_made_again),
         cmocka_unit_test(test_a_hung_disk),
     };
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     int failed;
-    pid_t pid;
 
     (void)sigaction(SIGXFSZ, &ignore, NULL); /* As agent: blocked there. */
     (void)alarm(120); /* Each wait ends, at the latest so. */
@@ -292,11 +411,6 @@ int main(void)
     if (!mkdtemp(top) || wake_fd < 0)
         return 1;
     failed = cmocka_run_group_tests(tests, NULL, NULL);
-    pid = fork();
-    if (pid == 0) {
-        (void)execlp("rm", "rm", "-rf", top, NULL);
-        _exit(1);
-    }
-    (void)waitpid(pid, NULL, 0);
+    remove_at("");
     return failed;
 }

@@ -100,6 +100,35 @@ static void test_log_ranks(void **state)
     assert_true(options_has_rank(&o.log_ranks, 9));
 }
 
+/* What the job does not have; a range of which it has some is as it may be. */
+static void test_log_ranks_beyond(void **state)
+{
+    static const struct {
+        const char *line;
+        unsigned n_ranks;
+        const char *beyond;
+    } cases[] = {
+        {"agent c", 1, ""},
+        {"agent --log-ranks 9 c", 2, "9"},
+        {"agent --log-ranks 9 c", 9, "9"},
+        {"agent --log-ranks 9 c", 10, ""},
+        {"agent --log-ranks 0-99 c", 2, ""},
+        {"agent --log-ranks 0,4-7,1,2 c", 2, "4-7,2"},
+    };
+    char text[32];
+    struct text t;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        good(cases[i].line, NULL);
+        text_init(&t, text, sizeof text);
+        assert_int_equal(options_ranks_beyond(&o.log_ranks, cases[i].n_ranks,
+                                              &t),
+                         cases[i].beyond[0] != '\0');
+        assert_string_equal(text, cases[i].beyond);
+    }
+}
+
 static void test_values(void **state)
 {
     (void)state;
@@ -577,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_spelling),
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_log_ranks),
+        cmocka_unit_test(test_log_ranks_beyond),
         cmocka_unit_test(test_log_max),
         cmocka_unit_test(test_environment),
         cmocka_unit_test(test_tools),

@@ -27,7 +27,7 @@ static struct bench *bench_new(const char *prefix)
     struct bench *b = calloc(1, sizeof *b);
 
     assert_non_null(b);
-    b->buf = malloc(RELAY_LINE_MAX);
+    b->buf = malloc(RELAY_BUF_BYTES);
     b->out = malloc(OUT_MAX);
     b->piece = malloc(RELAY_OUT_MIN);
     assert_true(b->buf && b->out && b->piece);
@@ -154,11 +154,11 @@ static void test_prefix_is_cut(void **state)
     bench_free(b);
 }
 
-/* The longest line, its newline included, is not split; one byte more is. */
+/* The longest line is not split; with one byte more it is. */
 static void test_long_lines_are_split_and_marked(void **state)
 {
     static char in[3 * RELAY_LINE_MAX];
-    const size_t part = RELAY_LINE_MAX - 1, mark = sizeof RELAY_MARK - 1;
+    const size_t part = RELAY_LINE_MAX, mark = sizeof RELAY_MARK - 1;
     static const size_t cuts[] = {1000, 4096, 65535, RELAY_LINE_MAX};
 
     (void)state;
@@ -195,10 +195,10 @@ static void test_a_split_tears_no_character(void **state)
 
     (void)state;
     memset(in, 'x', sizeof in);
-    memcpy(in + RELAY_LINE_MAX - 3, "\xe2\x82\xac", 3); /* One byte beyond. */
-    in[RELAY_LINE_MAX + 2] = '\n';
-    feed(b, in, RELAY_LINE_MAX + 3, 777);
-    assert_memory_equal(b->out + RELAY_LINE_MAX - 3,
+    memcpy(in + RELAY_LINE_MAX - 2, "\xe2\x82\xac", 3); /* One byte beyond. */
+    in[RELAY_LINE_MAX + 3] = '\n';
+    feed(b, in, RELAY_LINE_MAX + 4, 777);
+    assert_memory_equal(b->out + RELAY_LINE_MAX - 2,
                         RELAY_MARK "\n\xe2\x82\xacxx\n",
                         sizeof RELAY_MARK + 6);
     bench_free(b);
@@ -241,7 +241,7 @@ static void test_the_longest_line_fits_in_out_min(void **state)
     prefix[sizeof prefix - 1] = '\0';
     b = bench_new(prefix);
     to = relay_space(&b->r, &room);
-    assert_int_equal(room, RELAY_LINE_MAX);
+    assert_int_equal(room, RELAY_LINE_MAX + 1);
     memset(to, 'x', room);
     relay_put(&b->r, room);
     (void)relay_space(&b->r, &room);
@@ -258,10 +258,10 @@ static void test_put_beyond_the_room_is_clamped(void **state)
     size_t room;
 
     (void)state;
-    memset(relay_space(&b->r, &room), 'x', RELAY_LINE_MAX);
+    memset(relay_space(&b->r, &room), 'x', RELAY_LINE_MAX + 1);
     relay_put(&b->r, room + 5);
-    assert_int_equal(b->r.len, RELAY_LINE_MAX);
-    assert_int_equal(b->r.n_bytes, RELAY_LINE_MAX);
+    assert_int_equal(b->r.len, RELAY_LINE_MAX + 1);
+    assert_int_equal(b->r.n_bytes, RELAY_LINE_MAX + 1);
     bench_free(b);
 }
 
@@ -542,18 +542,22 @@ static void test_json(void **state)
 /* The worst line has room in RELAY_JSON_MIN, and all of it is needed. */
 static void test_json_room(void **state)
 {
-    char *in = malloc(RELAY_LINE_MAX), *out = malloc(RELAY_JSON_MIN);
+    char *out = malloc(RELAY_JSON_MIN);
     struct bench *b = bench_new("");
     size_t room, n;
 
     (void)state;
-    assert_true(in && out);
+    assert_non_null(out);
     relay_set_head(&b->r, "{\"line\":\"", true);
-    memset(relay_space(&b->r, &room), '\1', RELAY_LINE_MAX);
-    relay_put(&b->r, RELAY_LINE_MAX);
+    memset(relay_space(&b->r, &room), '\1', RELAY_LINE_MAX + 1);
+    relay_put(&b->r, RELAY_LINE_MAX + 1);
     n = relay_take(&b->r, out, RELAY_JSON_MIN, false);
-    assert_int_equal(n, 9 + 6 * (RELAY_LINE_MAX - 1) + strlen(RELAY_MARK) + 3);
-    free(in);
+    assert_int_equal(n, 9 + 6 * RELAY_LINE_MAX + strlen(RELAY_JSON_MARK) + 3);
+    /* A part says that the line goes on, beside its bytes. */
+    assert_memory_equal(out + n - 24, "\\u0001\",\"goes_on\":true}\n", 24);
+    n = relay_take(&b->r, out, RELAY_JSON_MIN, true);
+    assert_int_equal(n, 9 + 6 + 3);
+    assert_memory_equal(out + 9, "\\u0001\"}\n", 9);
     free(out);
     bench_free(b);
 }
