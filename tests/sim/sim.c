@@ -32,17 +32,26 @@ static unsigned report(uint64_t seeds, uint64_t rounds,
     return seeds >= ENOUGH_SEEDS ? never : 0;
 }
 
-/* From the `from`-th on at most n; how many failed. */
-static unsigned run_planned(unsigned from, unsigned n, bool trace)
+static void add_reached(uint64_t n[FAULTS])
+{
+    for (unsigned i = 0; i < FAULTS; i++)
+        n[i] += w.history.n[i];
+}
+
+/* From the `from`-th on; how many failed. */
+static unsigned run_planned(unsigned from, unsigned to, bool trace,
+                            uint64_t n[FAULTS])
 {
     unsigned failed = 0;
 
-    for (unsigned i = from; i < from + n && world_scenario(i); i++)
+    for (unsigned i = from; i < to && world_scenario(i); i++) {
         if (!world_run_scenario(&w, i, trace)) {
             failed++;
             printf("not ok - planned job %u, %s: %s\n", i, world_scenario(i),
                    w.fault);
         }
+        add_reached(n);
+    }
     return failed;
 }
 
@@ -67,19 +76,18 @@ int main(int argc, char **argv)
             return fprintf(stderr, "sim: unknown word %s\n", argv[i]), 64;
     }
     if (planned)
-        return run_planned((unsigned)from, 1, trace) != 0;
+        return run_planned((unsigned)from, (unsigned)from + 1, trace, n) != 0;
     for (s = from; s < from + seeds && failed < 5; s++) {
         if (!world_run(&w, s, trace)) {
             failed++;
             printf("not ok - seed %" PRIu64 ": %s\n", s, w.fault);
         }
         rounds += w.history.n_rounds;
-        for (unsigned i = 0; i < FAULTS; i++)
-            n[i] += w.history.n[i];
+        add_reached(n);
     }
-    never = report(s - from, rounds, n);
     if (!failed && seeds > 1)
-        failed = run_planned(0, UINT16_MAX, false);
+        failed = run_planned(0, UINT16_MAX, false, n);
+    never = report(s - from, rounds, n);
     if (!failed)
         printf("ok 1 - %" PRIu64 " seeds of whole jobs, and planned ones\n",
                seeds);
