@@ -16,6 +16,8 @@
 /* So many others may fail before us, or find us suspended. */
 #define TRIES_MAX 100
 
+#define ANEW "the set is staged anew: "
+
 __attribute__((format(printf, 2, 3))) static void
 set_note(char note[ERR_TEXT_MAX], const char *fmt, ...)
 {
@@ -37,7 +39,7 @@ static bool take_changed(struct found *f, const struct stage_set *s, bool all,
     struct err why;
 
     if (found_hash(f, s, all, &why)) {
-        set_note(note, "the set is staged anew: %s", why.text);
+        set_note(note, ANEW "%s", why.text);
         return false;
     }
     if (locked && f->state == FOUND_CHANGED)
@@ -75,8 +77,7 @@ static int look(const struct stage_set *s, bool reverify, bool locked,
         good = take_changed(&f, s, reverify, locked, note);
     else if (rc == 0 && f.state == FOUND_OTHER && locked)
         set_note(note,
-                 "the set is staged anew: '%s' has no marker of a finished "
-                 "stage of it",
+                 ANEW "'%s' has no marker of a finished stage of it",
                  s->final);
     for (size_t i = 0; good && i < f.marker.n; i++)
         know_size(s->m, &f.marker.rows[i]);
@@ -136,14 +137,21 @@ static int make_locked(struct stage_set *s, int lock, bool reverify,
     return rc < 0 ? rc : 0;
 }
 
-/* A read-only stage can still be right, if slow to check. */
-static bool is_right_as_it_is(const struct stage_set *s, bool reverify,
-                              struct stage_result *ret)
+/* A read-only stage can still be right, if slow to check. `e` is why there can
+ * be no other: where it is wrong both are told. */
+static int take_as_it_is(const struct stage_set *s, bool reverify,
+                         struct stage_result *ret, struct err *e)
 {
-    struct err ignored;
+    struct err fault = *e, ignored;
 
+    ret->note[0] = '\0';
     ret->reused = look(s, reverify, true, ret->note, &ignored) == 1;
-    return ret->reused;
+    if (ret->reused)
+        return 0;
+    if (ret->note[0])
+        return err_set(e, ERR_DATA, "%s, and it cannot be staged anew: %s",
+                       ret->note + sizeof ANEW - 1, fault.text);
+    return -fault.code;
 }
 
 static int make(struct stage_set *s, bool reverify, struct stage_result *ret,
@@ -157,8 +165,8 @@ static int make(struct stage_set *s, bool reverify, struct stage_result *ret,
     for (unsigned i = 0; again && i < TRIES_MAX; i++)
         rc = make_locked(s, lock, reverify, ret, &again, e);
     /* No lock, no lease, or no part folder. */
-    if (rc == -ERR_USAGE && is_right_as_it_is(s, reverify, ret))
-        return 0;
+    if (rc == -ERR_USAGE)
+        return take_as_it_is(s, reverify, ret, e);
     if (again && rc == 0)
         return err_set(e, ERR_RESOURCE,
                        "stage '%s': %u others have begun it and failed",

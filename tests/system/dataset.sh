@@ -338,6 +338,15 @@ if alone true; then
         "$agent" stage --dataset "$m" --source "$src" --stage "$stage" \
             >"$T/out" 2>"$T/err"'
     is "a finished stage that is read-only will do" "$?" 0
+    printf X | dd of="$(echo "$stage"/set@*/a)" conv=notrunc 2>"$T/log"
+    # shellcheck disable=SC2016
+    alone 'mount --bind "$stage" "$stage" &&
+            mount -o remount,ro,bind "$stage" || exit
+        "$agent" stage --dataset "$m" --source "$src" --stage "$stage" \
+            >"$T/out" 2>"$T/err"'
+    is "one that is damaged will not: 65" "$?" 65
+    has "... and which file, and why it stays so, is told" "$T/err" \
+        "/a' has sha256.*cannot be staged anew: .*Read-only file system"
     rm -rf "$stage"/set@*
     for what in "an empty one" "a new one"; do
         # shellcheck disable=SC2016

@@ -451,8 +451,9 @@ static void test_a_read_only_stage(void **state)
         fail_msg("%s", f->e.text);
     assert_true(f->r.reused);
     sh("echo x >>%s/a", f->r.dir);
-    assert_int_equal(run(f, 0, NULL), -ERR_USAGE);
+    assert_int_equal(run(f, 0, NULL), -ERR_DATA);
     is_read_only = false;
+    assert_non_null(strstr(f->e.text, "/a' has "));
     assert_non_null(strstr(f->e.text, "Read-only file system"));
 }
 
