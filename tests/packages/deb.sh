@@ -28,6 +28,15 @@ is "and runs, where nothing else is" \
 ok "it is the one of its SPDX document" grep -q "build ID $(readelf -n \
     "$root/usr/bin/agent" | sed -n 's/.*Build ID: //p')" \
     "$root/usr/share/doc/agent/agent.spdx.json"
+in_root --purge agent
+ok "in an image without documents" in_root \
+    --path-exclude='/usr/share/doc/*' --path-exclude='/usr/share/man/*' \
+    -i "$(deb agent)"
+is "notices, licences and the SPDX document are there" \
+    "$(cd "$root" && ls usr/share/agent; [ ! -e usr/share/doc/agent ] ||
+        ls usr/share/doc/agent)" "$(printf 'NOTICE\nagent.spdx.json\nlicenses')"
+in_root --purge agent
+in_root -i "$(deb agent)"
 for p in agent-tools libddp1 libddp-dev; do
     ok "$p is installed" in_root -i "$(deb $p)"
 done
