@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -182,7 +183,8 @@ static void look_beside(const char *place, struct seconds *s)
 /* Nobody has a first agent's name: the only second one is meant. */
 static int connect_second(char *path, const char *tried, struct err *e)
 {
-    char place[STATUS_SOCKET_PATH_MAX], list[1024];
+    char place[STATUS_SOCKET_PATH_MAX], list[1024], other[80] = "";
+    struct stat init;
     struct seconds s = {.fd = -1};
 
     text_init(&s.list, list, sizeof list);
@@ -198,8 +200,13 @@ static int connect_second(char *path, const char *tried, struct err *e)
     if (s.n > 1)
         return err_set(e, ERR_USAGE, "%u agents run here: choose one by "
                        "--socket:%s", s.n, list);
-    return err_set(e, ERR_RESOURCE, "no agent runs here: none answers at %s",
-                   tried);
+    /* In a container, asked as root: docker exec -u 0. */
+    if (stat("/proc/1", &init) == 0 && init.st_uid != 0 &&
+        init.st_uid != geteuid())
+        (void)snprintf(other, sizeof other, "; PID 1 is of uid %u: if it is "
+                       "agent, ask as that uid", (unsigned)init.st_uid);
+    return err_set(e, ERR_RESOURCE, "no agent runs here: none answers at %s%s",
+                   tried, other);
 }
 
 /* Connect to `o->socket` or where an agent is; `path` is then where. */

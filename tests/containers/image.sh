@@ -8,9 +8,6 @@ ok "docker/Dockerfile" image agent:test Dockerfile
 nobody=65534:65534
 is_described "docker/Dockerfile" agent:test agent debian:bookworm-slim \
     $nobody "$asked"
-is "its version is agent's" "agent $(of agent:test \
-    '{{index .Config.Labels "org.opencontainers.image.version"}}')" \
-    "$("$agent" --version)"
 
 run help agent:test
 is "by itself it says how it is used" \
@@ -23,6 +20,17 @@ run code agent:test --max-restarts 0 -- sh -c 'exit 42'
 is "a worker's code is the container's" $? 42
 ok "agent-probe runs" run probe --entrypoint agent-probe agent:test \
     --only nccl
+
+echo '#include <ddp.h>
+int main(void)
+{
+    struct ddp_comm *c;
+    return ddp_init(&c, 0, 0) ? 1 : ddp_size(c) == 2 ? 0 : 2;
+}' >"$T/user.c"
+ok "a program with libddp" cc -I "$top/include" -o "$T/user" "$T/user.c" \
+    -L "$O" -lddp
+ok "finds it there" run user -v "$T/user:/user:ro" agent:test --nproc 2 \
+    --max-restarts 0 -- /user
 
 # Dockerfile.mnist, with digits of this tree from a server on this machine.
 mkdir -p "$T/ctx/docker"
@@ -38,6 +46,10 @@ for f in m["files"]:
     f["urls"] = [f"http://127.0.0.1:{sys.argv[2]}/{f['path']}"]
 json.dump(m, sys.stdout)
 E
+# As in a checkout of somebody whose umask is 077.
+cp "$top/docker/init.sh" "$T/ctx/docker"
+chmod 600 "$T/ctx/docker/mnist.json"
+chmod 700 "$T/ctx/docker/init.sh"
 ok "Dockerfile.mnist fetches and verifies" podman build -q --pull=never \
     --format docker --network=host -t mnist:test -f "$top/docker/Dockerfile.mnist" \
     --build-arg AGENT=agent:test --build-arg BASE="$base" "$T/ctx"
@@ -50,8 +62,9 @@ is "it has the set unpacked" \
 has "and is offline" "$T/mnist.out" 'http_proxy=http://127'
 
 # The init container hands agent and the data set to an image without either.
-ok "Dockerfile.init" image agent-init:test Dockerfile.init \
-    --build-arg AGENT=agent:test --build-arg BASE="$base"
+ok "Dockerfile.init" podman build -q --pull=never --format docker \
+    --network=host -t agent-init:test -f "$top/docker/Dockerfile.init" \
+    --build-arg AGENT=agent:test --build-arg BASE="$base" "$T/ctx"
 is_described "Dockerfile.init" agent-init:test agent-init "$base" $nobody NONE
 mkdir -m 777 "$T/work"
 in_pod=(-v "$T/work:/work" -v "$top/examples/digits:/sets:ro"
@@ -65,6 +78,26 @@ run main "${in_pod[@]}" --entrypoint /work/agent "$base" -- \
 is "the main container has both" \
     "$? $(grep -c 'rank0. t.*-ubyte$' "$T/main.out")" "0 4"
 has "and finds the stage" "$T/main.err" 'found verified in .work.data'
+printf X | dd of="$(echo "$T"/work/data/digits@*/MNIST/raw/t10k-images*)" \
+    conv=notrunc 2>"$T/log"
+run wrong "${in_pod[@]}" --user 12345 --entrypoint /work/agent "$base" -- true
+is "a stage that was damaged is refused: 65" $? 65
+has "with the file, and why it stays so" "$T/wrong.err" \
+    't10k-images.* has sha256 .* cannot be staged anew: .*Permission denied'
+run again "${in_pod[@]}" -e AGENT_DIR=/work --shm-size 128m agent-init:test \
+    --nproc 2
+is "the init container mends it" $? 0
+lock=$(echo "$T"/work/data/.digits@*.lock)
+exec 9>>"$lock"
+flock 9
+rm -r "$T"/work/data/digits@*
+start waits "${in_pod[@]}" -e AGENT_DIR=/work --shm-size 128m agent-init:test \
+    --nproc 2
+ok "while somebody else stages it waits" wait_for says waits \
+    'another process stages'
+ok "podman stop" podman stop -t 30 "waits-$$"
+exec 9>&-
+is "is heard" "$(code_of waits)" 143
 run small "${in_pod[@]}" -e AGENT_DIR=/work --shm-size 1m agent-init:test \
     --nproc 8
 is "a small /dev/shm is found before" $? 30
@@ -95,6 +128,9 @@ start some --read-only --read-only-tmpfs=false --tmpfs /tmp --user 12345 \
     agent:test -- sh -c 'echo up; exec sleep 60'
 ok "with a /tmp, as any user" wait_for says some 'up'
 ok "it is healthy" podman healthcheck run "some-$$"
+podman exec -u 0 "some-$$" agent status >"$T/log" 2>&1
+is "asked as root it is not found" $? 202
+has "but root is told as whom to ask" "$T/log" 'PID 1 is of uid 12345'
 
 # A root with an older glibc than agent was built with.
 release=bullseye base=docker.io/library/debian:bullseye-slim

@@ -18,7 +18,8 @@ fetched()
     python3 -m pip download -q -d "$dir" --python-version 3.11 \
         --only-binary :all: "$@" && touch "$dir/all"
 }
-# As the real ones: an entrypoint and a command of their own, which must go.
+# As the real ones: an entrypoint, a command and a version of their own, which
+# must go.
 stand_in() # NAME FOLDER: its Dockerfile is on stdin
 {
     mkdir -p "$T/$1" && cat >"$T/$1/Dockerfile" &&
@@ -35,6 +36,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
 RUN pip install -q --break-system-packages --no-index --no-cache-dir \
     --find-links /wheels torch
 WORKDIR /workspace
+LABEL org.opencontainers.image.version="22.04"
 ENTRYPOINT ["/bin/false"]
 CMD ["/bin/bash"]
 E
@@ -67,6 +69,7 @@ RUN mkdir -p /usr/local/cuda/lib64 /tmp/w && cd /tmp/w && \
     for w in /wheels/*.whl; do unzip -q \$w; done && \
     find . -name 'lib*.so*' -exec mv {} /usr/local/cuda/lib64 ';' && \
     rm -r /tmp/w && echo /usr/local/cuda/lib64 >/etc/ld.so.conf.d/cuda.conf
+LABEL org.opencontainers.image.version="22.04"
 ENTRYPOINT ["/bin/false"]
 CMD ["/bin/bash"]
 E

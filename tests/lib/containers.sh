@@ -85,8 +85,9 @@ is_described()
 {
     local l='{{index .Config.Labels "org.opencontainers.image.'
     is "$1: its labels, user and health check" \
-        "$(of "$2" "${l}title\"}}, ${l}base.name\"}}, {{.Config.User}}, $(
-            )"'{{join .Config.Healthcheck.Test " "}}')" "$3, $4, $5, $6"
+        "$(of "$2" "${l}title\"}} ${l}version\"}}, ${l}base.name\"}}, $(
+            )"'{{.Config.User}}, {{join .Config.Healthcheck.Test " "}}')" \
+        "$("$agent" --version | sed "s/^agent/$3/"), $4, $5, $6"
 }
 asked='CMD agent status'
 

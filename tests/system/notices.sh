@@ -41,6 +41,7 @@ for s in uv_loop_init:libuv1 json_loadb:jansson inflate:zlib \
         sh "${s%:*}" "${s#*:}" "$T"
 done
 is "and no more than these" "$(wc -l <"$T/in")" 9
+is "a package URL has no bare plus" "$(grep -c 'pkg:deb/.*+' "$spdx")" 0
 ok "agent-fetch has jansson" grep -qw jansson <(ask in agent-fetch)
 # shellcheck disable=SC2016 # dpkg's own
 is "in the version that is installed" "$(ask version jansson)" \
