@@ -50,8 +50,8 @@ static int write_file(const char *path, const char *text, size_t len)
     return r ? r : end;
 }
 
-static void write_report(const struct options *o, const struct verdict *v,
-                         const char *host, const struct report_output *output)
+void last_words_report(const struct options *o, const struct verdict *v,
+                       const char *host, const struct report_output *output)
 {
     struct report r = {.verdict = v,
                        .job_id = o->job_id ? o->job_id : "",
@@ -75,7 +75,7 @@ static void write_report(const struct options *o, const struct verdict *v,
         log_warning("--report %s: %s, going on", o->report, strerror(-e));
 }
 
-static void log_verdict(const struct options *o, const struct verdict *v)
+void last_words_log(const struct options *o, const struct verdict *v)
 {
     char text[VERDICT_MAX];
     struct text t;
@@ -83,14 +83,6 @@ static void log_verdict(const struct options *o, const struct verdict *v)
     text_init(&t, text, sizeof text);
     verdict_write(&t, v);
     write_termination_log(o, text);
-}
-
-void last_words_write(const struct options *o, const struct verdict *v,
-                      const char *host, const struct report_output *output)
-{
-    log_verdict(o, v);
-    if (o->report)
-        write_report(o, v, host, output);
 }
 
 int last_words_early(const struct options *o, const struct err *e)
@@ -111,9 +103,9 @@ int last_words_early(const struct options *o, const struct err *e)
         (void)text_copy(v.cause.text, sizeof v.cause.text, e->text);
         /* `kubectl exec pod agent --typo` must not speak for the container. */
         if (o->termination_log || getpid() == 1)
-            log_verdict(o, &v);
+            last_words_log(o, &v);
         if (o->report)
-            write_report(o, &v, host, NULL);
+            last_words_report(o, &v, host, NULL);
     }
     return verdict_code(&v);
 }

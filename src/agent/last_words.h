@@ -7,10 +7,12 @@
 #include "supervise/report.h"
 #include "supervise/verdict.h"
 
-/* Both, before the verdict is said. `host`: of this pod. `output`: of its
+/* The termination log. */
+void last_words_log(const struct options *o, const struct verdict *v);
+/* --report, which must be given. `host`: of this pod. `output`: of its
  * processes. */
-void last_words_write(const struct options *o, const struct verdict *v,
-                      const char *host, const struct report_output *output);
+void last_words_report(const struct options *o, const struct verdict *v,
+                       const char *host, const struct report_output *output);
 
 /* It ends before there is a job: say why, write both. Returns what to exit
  * with. */

@@ -80,8 +80,8 @@ static struct report_server take_server(const struct loop *l, uint32_t i)
         .output = both_streams(l, i)};
 }
 
-/* For the report: what became of each process's output. */
-static void write_last_words(const struct loop *l, const struct verdict *v)
+/* With what became of each process's output. */
+static void write_report(const struct loop *l, const struct verdict *v)
 {
     const struct plan *p = l->plan;
     unsigned n = p->o->report && l->workers ? p->n_procs : 0;
@@ -94,7 +94,8 @@ static void write_last_words(const struct loop *l, const struct verdict *v)
             workers[out.n_workers++] = both_streams(l, i);
         else
             servers[out.n_servers++] = take_server(l, i);
-    last_words_write(p->o, v, p->host, &out);
+    if (p->o->report)
+        last_words_report(p->o, v, p->host, &out);
 }
 
 int loop_end(struct loop *l)
@@ -118,7 +119,9 @@ int loop_end(struct loop *l)
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);
-    write_last_words(l, &v);
+    last_words_log(l->plan->o, &v); /* Whoever reads the outputs. */
+    loop_logs_settle(l);
+    write_report(l, &v);
     loop_logs_end(l, say_verdict, text);
     return verdict_code(&v);
 }

@@ -172,8 +172,12 @@ void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
 {
     const struct worker *w = &l->workers[local_rank];
     const struct stream *s = is_err ? &w->err : &w->out;
+    struct out_lost lost;
 
     *ret = s->stats;
+    out_lost_of(s->out, s->file, &lost);
+    ret->dropped_lines += lost.lines;
+    ret->dropped_bytes += lost.bytes;
     ret->lines += s->relay.n_lines;
     ret->file_dropped = l->files ? log_files_lost_of(l->files, s->file) : 0;
 }
@@ -244,7 +248,9 @@ static bool wants_colour(const struct loop *l, int fd)
 int loop_logs_new(struct loop *l, struct err *e)
 {
     struct stat a, b;
-    int r = out_new(&l->stdout_q, STDOUT_FILENO, l->room_fd, e);
+    /* As stream.file; --pre-start has a slot, too. */
+    unsigned n = 2 * (l->plan->n_procs + 1);
+    int r = out_new(&l->stdout_q, STDOUT_FILENO, l->room_fd, n, e);
 
     if (r != 0)
         return r;
@@ -260,7 +266,7 @@ int loop_logs_new(struct loop *l, struct err *e)
         a.st_ino == b.st_ino)
         l->stderr_q = l->stdout_q;
     else
-        r = out_new(&l->stderr_q, STDERR_FILENO, l->room_fd, e);
+        r = out_new(&l->stderr_q, STDERR_FILENO, l->room_fd, n, e);
     if (r == 0)
         log_set_sink(sink, l);
     return r;

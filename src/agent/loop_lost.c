@@ -124,26 +124,46 @@ static uint64_t workers_time(const struct loop *l, uint64_t deadline)
     return time_left(l, deadline - FLUSH_MIN_MS, FLUSH_LAST_MS);
 }
 
+static void flush_workers(struct loop *l, struct out *o)
+{
+    size_t left;
+
+    if (out_flush(o, workers_time(l, l->end_ms), l->stops_fd) ||
+        out_flush(o, FLUSH_LAST_MS, -1))
+        return;
+    left = out_pending(o);
+    out_give_up(o);
+    if (o != l->stderr_q)
+        log_warning("stdout: nobody reads it; its last %zu bytes are lost",
+                    left);
+}
+
+void loop_logs_settle(struct loop *l)
+{
+    sigset_t stops;
+    uint64_t deadline;
+
+    l->end_ms = l->pod.sup.kill_ms ? l->pod.sup.kill_ms
+                                   : loop_now() + l->plan->o->grace_ms;
+    deadline = l->end_ms;
+    stops_fill(&stops);
+    l->stops_fd = signalfd(-1, &stops, SFD_CLOEXEC);
+    l->is_ending = true;
+    if (l->files && !log_files_sync(l->files, workers_time(l, deadline),
+                                    l->stops_fd))
+        log_warning("--log-dir %s: not all is on the disk yet; going on "
+                    "without waiting", l->plan->o->log_dir);
+    flush_workers(l, l->stdout_q);
+    if (l->stderr_q != l->stdout_q)
+        flush_workers(l, l->stderr_q);
+}
+
 void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
                    char *text)
 {
-    uint64_t deadline = l->pod.sup.kill_ms ? l->pod.sup.kill_ms
-                                           : loop_now() + l->plan->o->grace_ms;
-    sigset_t stops;
-    int fd;
-
-    stops_fill(&stops);
-    fd = signalfd(-1, &stops, SFD_CLOEXEC);
-    l->is_ending = true;
-    if (l->files && !log_files_sync(l->files, workers_time(l, deadline), fd))
-        log_warning("--log-dir %s: not all is on the disk yet; going on "
-                    "without waiting", l->plan->o->log_dir);
-    if (l->stdout_q != l->stderr_q &&
-        !out_flush(l->stdout_q, workers_time(l, deadline), fd))
-        log_warning("stdout: nobody reads it; its last %zu bytes are lost",
-                    out_pending(l->stdout_q));
     loop_say_missing(l);
     say(l, text);
-    if (!out_flush(l->stderr_q, time_left(l, deadline, FLUSH_MIN_MS), fd))
+    if (!out_flush(l->stderr_q, time_left(l, l->end_ms, FLUSH_MIN_MS),
+                   l->stops_fd))
         (void)out_flush(l->stderr_q, FLUSH_LAST_MS, -1);
 }

@@ -97,6 +97,8 @@ struct loop {
     bool ranks_said;              /* See loop_warn_ranks(). */
     uint64_t say_missing_ms, say_step_ms; /* When it is said again. */
     uint64_t n_own_lost;          /* agent's own lines, since the last one. */
+    uint64_t end_ms;              /* The deadline of all output, and */
+    int stops_fd;                 /* what makes it shorter. */
     bool is_ending;               /* The last words have room of their own. */
     struct relay own_relay;       /* Writes agent's own lines as JSON. */
     char own_line[6 * LOG_LINE_MAX + RELAY_HEAD_MAX + 64];
@@ -279,7 +281,9 @@ void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
 /* loop_lost.c */
 /* Say what could not be written or was dropped; not too often. */
 void loop_say_missing(struct loop *l);
-/* Write out what is queued, say what is missing, and then the last words. */
+/* Write out what the workers wrote; what that leaves is counted as lost. */
+void loop_logs_settle(struct loop *l);
+/* Say what is missing, and then the last words. */
 void loop_logs_end(struct loop *l, void (*say)(struct loop *l, char *text),
                    char *text);
 

@@ -51,8 +51,10 @@ static void show_state(struct stream *s)
         return; /* The final state will be shown, or counted as dropped. */
     stream_stamp(s);
     n = relay_take_state(&s->relay, l->scratch, l->line_room);
-    if (n > 0)
+    if (n > 0) {
+        out_from(s->out, s->file, n - s->relay.head_len);
         out_put(s->out, l->scratch, n);
+    }
 }
 
 static void on_bar_time(uv_timer_t *t)
@@ -111,6 +113,26 @@ static void hide_lines(struct stream *s, bool at_end)
     s->stats.lines += relay_drop(&s->relay, at_end, &bytes);
 }
 
+/* Bytes that have left the relay, but for those of states that others took
+ * the place of. */
+static uint64_t n_gone(const struct relay *r)
+{
+    return r->n_bytes - (r->len - r->start) - r->n_hidden;
+}
+
+/* Take lines, up to `room` bytes; whose they are goes with them. */
+static size_t take_lines(struct stream *s, char *to, size_t room, bool at_end)
+{
+    uint64_t before = n_gone(&s->relay);
+    size_t n = relay_take(&s->relay, to, room, at_end);
+
+    if (n > 0) {
+        loop_filter_lines(s, to, n);
+        out_from(s->out, s->file, (size_t)(n_gone(&s->relay) - before));
+    }
+    return n;
+}
+
 /* Move finished lines on; false where the output has no room for them. */
 static bool move_lines(struct stream *s, bool at_end)
 {
@@ -127,17 +149,13 @@ static bool move_lines(struct stream *s, bool at_end)
         char *to = out_space(s->out, &room);
 
         if (room >= l->line_room) {
-            n = relay_take(&s->relay, to, room, at_end);
-            if (n > 0) {
-                loop_filter_lines(s, to, n);
+            n = take_lines(s, to, room, at_end);
+            if (n > 0)
                 out_commit(s->out, n);
-            }
         } else if (out_room(s->out, OUT_WORKERS) >= l->line_room) {
-            n = relay_take(&s->relay, l->scratch, l->line_room, at_end);
-            if (n > 0) {
-                loop_filter_lines(s, l->scratch, n);
+            n = take_lines(s, l->scratch, l->line_room, at_end);
+            if (n > 0)
                 out_put(s->out, l->scratch, n);
-            }
         } else if (drops(l)) {
             drop_lines(s, at_end);
             n = 0;
@@ -242,13 +260,26 @@ void stream_open(struct stream *s, int fd)
 /* What nobody will read any more. */
 static void count_unread(struct stream *s)
 {
-    int n = 0;
+    void (*away)(struct stream *, bool) = s->is_hidden ? hide_lines
+                                                       : drop_lines;
+    int left = 0;
 
-    drop_lines(s, true);
-    if (ioctl(s->fd, FIONREAD, &n) == 0 && n > 0) {
-        s->stats.dropped_bytes += (uint64_t)n;
-        s->loop->n_dropped++; /* One at least. */
+    away(s, false);
+    (void)ioctl(s->fd, FIONREAD, &left); /* Somebody may still write. */
+    while (left > 0) {
+        size_t room;
+        char *at = relay_space(&s->relay, &room);
+        ssize_t n = read(s->fd, at, room < (size_t)left ? room : (size_t)left);
+
+        if (n <= 0)
+            break;
+        put_file(s, at, (size_t)n);
+        relay_put(&s->relay, (size_t)n);
+        s->stats.bytes += (uint64_t)n;
+        left -= (int)n;
+        away(s, false);
     }
+    away(s, true);
 }
 
 void stream_close(struct stream *s)

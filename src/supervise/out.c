@@ -1,6 +1,8 @@
 /* out: see out.h. */
 #include "supervise/out.h"
 
+#include "supervise/out_parts.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -29,6 +31,12 @@ struct out {
     bool want_empty;
     struct out_lost lost;
     bool broken; /* No write is tried any more. */
+    bool given_up; /* Owners' bytes are counted: out_give_up(). */
+    struct out_parts parts; /* Of the ring. */
+    struct out_lost *lost_of; /* By owner. */
+    /* The producer's alone: whose the next bytes are. */
+    uint32_t owner;
+    size_t raw;
     /* The writer's alone: a failed write left a line without its end. */
     bool torn;
     char ring[OUT_RING];
@@ -78,18 +86,6 @@ static int write_all(int fd, struct iovec *v, int count)
     return 0;
 }
 
-static size_t count_lines(const struct iovec *v)
-{
-    const char *at = v->iov_base, *end = at + v->iov_len;
-    size_t n = 0;
-
-    while (at < end && (at = memchr(at, '\n', (size_t)(end - at)))) {
-        at++;
-        n++;
-    }
-    return n;
-}
-
 /* Lay `len` bytes of the ring over v[0..1]. */
 static void lay(const struct out *o, size_t len, struct iovec v[2])
 {
@@ -98,6 +94,20 @@ static void lay(const struct out *o, size_t len, struct iovec v[2])
 
     v[0] = (struct iovec){(char *)o->ring + from, first};
     v[1] = (struct iovec){(char *)o->ring, len - first};
+}
+
+/* Under the lock: the first `len` bytes were written, or are lost. */
+static void pass(struct out *o, size_t len, bool lost)
+{
+    out_parts_pass(&o->parts, o->ring, OUT_RING, o->tail, len,
+                   lost ? o->lost_of : NULL);
+    o->tail += len;
+}
+
+static bool fits(const struct out *o, size_t room)
+{
+    return OUT_BYTES >= o->head - o->tail + room &&
+           o->parts.n <= OUT_PARTS_MAX / 2;
 }
 
 /* What is next to be written: whole lines, about OUT_WRITE_MAX bytes of them.
@@ -151,9 +161,11 @@ static void write_chunk(struct out *o)
         o->torn = is_torn(o, v, len);
     }
     lost = v[1].iov_len + v[2].iov_len;
-    lines = count_lines(&v[1]) + count_lines(&v[2]);
+    lines = out_count_lines(v[1].iov_base, v[1].iov_len) +
+            out_count_lines(v[2].iov_base, v[2].iov_len);
     (void)pthread_mutex_lock(&o->lock);
-    o->tail += len;
+    pass(o, len - lost, false);
+    pass(o, lost, !o->given_up);
     o->lost.bytes += lost;
     o->lost.lines += lines;
     if (why) {
@@ -162,7 +174,7 @@ static void write_chunk(struct out *o)
         o->broken = why != ENOSPC && why != EDQUOT && why != EFBIG;
     }
     if (why || (o->want_empty && o->head == o->tail) ||
-        (o->want_room && OUT_BYTES >= o->head - o->tail + o->want_room)) {
+        (o->want_room && fits(o, o->want_room))) {
         o->want_room = 0;
         wake(o);
     }
@@ -181,14 +193,20 @@ static void *out_thread(void *arg)
     return NULL;
 }
 
-int out_new(struct out **ret, int fd, int wake_fd, struct err *e)
+int out_new(struct out **ret, int fd, int wake_fd, unsigned n_owners,
+            struct err *e)
 {
     struct out *o = calloc(1, sizeof *o);
     struct stat st;
 
-    if (!o)
+    if (o)
+        o->lost_of = calloc(n_owners + 1, sizeof *o->lost_of);
+    if (!o || !o->lost_of) {
+        free(o);
         return err_set(e, ERR_AGENT, "no memory for an output queue");
+    }
     o->fd = fd;
+    o->owner = OUT_NOBODY;
     o->wake_fd = wake_fd;
     /* What cannot be written so says EOPNOTSUPP the first time. A plain file is
      * not tried: there "now" may still be a disk's time. */
@@ -213,9 +231,14 @@ size_t out_room(struct out *o, enum out_use use)
 {
     static const size_t most[] = {OUT_BYTES, OUT_BYTES + OUT_AGENT_BYTES,
                                   OUT_RING};
-    size_t pending = out_pending(o);
+    size_t pending;
+    bool has_part;
 
-    return pending < most[use] ? most[use] - pending : 0;
+    (void)pthread_mutex_lock(&o->lock);
+    pending = (size_t)(o->head - o->tail);
+    has_part = use != OUT_WORKERS || out_parts_has_room(&o->parts);
+    (void)pthread_mutex_unlock(&o->lock);
+    return has_part && pending < most[use] ? most[use] - pending : 0;
 }
 
 /* What fits into the pipe is written here and now: no other thread, and the
@@ -231,7 +254,7 @@ static void write_now(struct out *o)
     lay(o, (size_t)(o->head - o->tail), v);
     n = pwritev2(o->fd, v, v[1].iov_len > 0 ? 2 : 1, -1, RWF_NOWAIT);
     if (n > 0)
-        o->tail += (uint64_t)n;
+        pass(o, (size_t)n, false);
     else if (n < 0 && errno != EAGAIN && errno != EINTR)
         o->has_nowait = false; /* The thread will say why. */
 }
@@ -260,6 +283,9 @@ void out_commit(struct out *o, size_t len)
     (void)pthread_mutex_lock(&o->lock);
     was_empty = o->head == o->tail;
     o->head += len;
+    out_parts_add(&o->parts, o->owner, len, o->raw);
+    o->owner = OUT_NOBODY;
+    o->raw = 0;
     if (was_empty)
         write_now(o);
     if (o->head == o->tail) {
@@ -279,6 +305,12 @@ void out_commit(struct out *o, size_t len)
     (void)pthread_mutex_unlock(&o->lock);
 }
 
+void out_from(struct out *o, unsigned owner, size_t raw)
+{
+    o->owner = owner;
+    o->raw = raw;
+}
+
 void out_put(struct out *o, const char *bytes, size_t len)
 {
     size_t at = (size_t)(o->head % OUT_RING), first = OUT_RING - at;
@@ -295,7 +327,7 @@ void out_want_room(struct out *o, size_t room)
 {
     (void)pthread_mutex_lock(&o->lock);
     o->want_room = room;
-    if (OUT_BYTES >= o->head - o->tail + room) {
+    if (fits(o, room)) {
         o->want_room = 0;
         wake(o);
     }
@@ -332,6 +364,26 @@ bool out_flush(struct out *o, uint64_t ms, int stop_fd)
             return false;
     }
     return true;
+}
+
+void out_give_up(struct out *o)
+{
+    size_t len;
+
+    (void)pthread_mutex_lock(&o->lock);
+    len = (size_t)(o->head - o->tail);
+    out_parts_pass(&o->parts, o->ring, OUT_RING, o->tail, len,
+                   o->given_up ? NULL : o->lost_of);
+    out_parts_add(&o->parts, OUT_NOBODY, len, 0);
+    o->given_up = true;
+    (void)pthread_mutex_unlock(&o->lock);
+}
+
+void out_lost_of(struct out *o, unsigned owner, struct out_lost *ret)
+{
+    (void)pthread_mutex_lock(&o->lock);
+    *ret = o->lost_of[owner];
+    (void)pthread_mutex_unlock(&o->lock);
 }
 
 void out_lost(struct out *o, struct out_lost *ret)

@@ -30,12 +30,16 @@ struct out_lost {
 
 struct out;
 
-/* `fd` is borrowed; `wake_fd` (an eventfd, borrowed) is written to when there
+/* Bytes are those of a stream below `n_owners`, or agent's own.
+ * `fd` is borrowed; `wake_fd` (an eventfd, borrowed) is written to when there
  * is room again after out_want_room(), or when a write fails. The thread
  * starts with the first byte that the file does not take at once. */
-int out_new(struct out **ret, int fd, int wake_fd, struct err *e);
+int out_new(struct out **ret, int fd, int wake_fd, unsigned n_owners,
+            struct err *e);
 
 size_t out_room(struct out *o, enum out_use use);
+/* The next put or commit is of a stream, `raw` bytes of it without prefix. */
+void out_from(struct out *o, unsigned owner, size_t raw);
 /* `len` <= out_room(). Lines that are put in one call stay together. */
 void out_put(struct out *o, const char *bytes, size_t len);
 /* Where the next bytes go, to save a copy: write at most *ret_room of them
@@ -49,7 +53,12 @@ size_t out_pending(struct out *o);
 /* Wait until there are none, at most `ms`, or until `stop_fd` (-1: none) is
  * readable. */
 bool out_flush(struct out *o, uint64_t ms, int stop_fd);
-/* What could not be written. */
+/* What is queued now counts as lost, though the thread still tries. What a
+ * write that does not return has handed over already counts, too. */
+void out_give_up(struct out *o);
+/* What could not be written, in bytes of the queue; and what of it is a
+ * stream's, in bytes without prefix, also what was given up. */
 void out_lost(struct out *o, struct out_lost *ret);
+void out_lost_of(struct out *o, unsigned owner, struct out_lost *ret);
 
 #endif

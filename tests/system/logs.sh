@@ -176,6 +176,14 @@ python3 "$top/tests/lib/terminal.py" -- "$agent" --log-ranks 1 -- echo hidden \
     >"$T/tty" 2>&1 </dev/null
 hasnt "P52 also where a lone worker would have the terminal" "$T/tty" '^hidden'
 
+# Of each rank in the report: lines that it wrote, not shown; bytes likewise.
+counts()
+{
+    python3 -c 'import json, sys
+for o in json.load(open(sys.argv[1]))["output"]:
+    print(o["lines"], o["dropped_lines"], o["bytes"], o["dropped_bytes"])' "$1"
+}
+
 # --- P57: nobody reads -------------------------------------------------------
 # The FIFO is held open and not read. Told by the worker when it is stuck.
 mkfifo "$T/unread"
@@ -195,8 +203,8 @@ blocked()
     [ "$(printf %s "$written" | wc -l)" = "$2" ] && [ "$written" = "$last" ]
 }
 written=
-"$agent" --nproc 2 --grace 2s -- sh -c "exec $flood" >"$T/unread" \
-    2>"$T/err" </dev/null &
+"$agent" --nproc 2 --grace 2s --report "$T/report" -- sh -c "exec $flood" \
+    >"$T/unread" 2>"$T/err" </dev/null &
 pid=$!
 ok "P57 workers wait for the reader" until_true 30 blocked $pid 2
 start=$SECONDS
@@ -206,6 +214,11 @@ is "P57 TERM ends it" $? 143
 ok "P57 within the grace, and a little" test $((SECONDS - start)) -le 15
 has "P57 and what is lost is said" "$T/err" 'stdout: nobody reads it'
 has "P57 counted by rank" "$T/err" 'bytes\) of local rank 0-1 were dropped'
+# A pipe holds 64 KiB, which somebody may read still.
+ok "P57 the report has all of it, by rank" awk '$2 == 0 || $4 == 0 { bad = 1 }
+    { left += $1 - $2; bytes += $3 - $4 }
+    END { exit bad || NR != 2 || left < 0 || left > 700 || bytes > 70000 }' \
+    <(counts "$T/report")
 is "P57 before the verdict, which is last" \
     "$(tail -n1 "$T/err" | grep -c 'stopped by')" 1
 
@@ -256,14 +269,22 @@ is "P57 drop: and no line is torn" \
     "$(grep -cvE '^\[rank0\] 0{99}7$' "$T/shown")" 0
 
 # --- a reader that goes, a disk that is full ---------------------------------
-timeout -k 5 60 "$agent" -- sh -c 'seq 100000; echo done >&2; exit 4' \
-    --max-restarts 0 2>"$T/err" </dev/null | head -n1 >"$T/out"
+timeout -k 5 60 "$agent" --max-restarts 0 --report "$T/report" -- \
+    sh -c 'seq 100000; echo done >&2; exit 4' \
+    2>"$T/err" </dev/null | head -n1 >"$T/out"
 is "a closed stdout: the code is the worker's" "${PIPESTATUS[0]}" 4
 has "a closed stdout: it is said" "$T/err" 'stdout: Broken pipe; [0-9]+ lines'
-timeout -k 5 60 "$agent" -- seq 1000 >/dev/full 2>"$T/err" </dev/null
+is "a closed stdout: and the report has as many" \
+    "$(counts "$T/report" | cut -d ' ' -f 1,2)" \
+    "100001 $(sed -nE 's/.*Broken pipe; ([0-9]+) lines.*/\1/p' "$T/err" |
+        tail -n1)"
+timeout -k 5 60 "$agent" --nproc 2 --report "$T/report" -- \
+    sh -c '[ $RANK = 0 ] || seq 1000' >/dev/full 2>"$T/err" </dev/null
 is "a full disk under stdout is survived" "$?" 0
 has "a full disk under stdout is said, with the numbers" "$T/err" \
     'stdout: No space left on device; 1000 lines \(11893 bytes\)'
+is "a full disk under stdout: the report has them, of the rank" \
+    "$(counts "$T/report" | tr '\n' '|')" '0 0 0 0|1000 1000 3893 3893|'
 
 # --- who holds the pipe ------------------------------------------------------
 timeout -k 5 60 "$agent" --grace 60s -- sh -c 'echo $$; read -r _ <"$0"' \

@@ -41,7 +41,7 @@ static void over(struct queue *q, int read_fd, int write_fd)
     q->fds[1] = write_fd;
     q->wake_fd = eventfd(0, EFD_CLOEXEC);
     assert_true(q->wake_fd >= 0 && n_outs < OUTS);
-    assert_int_equal(out_new(&q->out, write_fd, q->wake_fd, &e), 0);
+    assert_int_equal(out_new(&q->out, write_fd, q->wake_fd, 3, &e), 0);
     outs[n_outs++] = q->out;
 }
 
@@ -317,6 +317,89 @@ static void test_a_torn_line_ends(void **state)
     (void)close(fd);
 }
 
+static void lost_of_is(struct out *o, unsigned owner, uint64_t lines,
+                       uint64_t bytes)
+{
+    struct out_lost l;
+
+    out_lost_of(o, owner, &l);
+    assert_int_equal(l.lines, lines);
+    assert_int_equal(l.bytes, bytes);
+}
+
+static void put_of(struct out *o, unsigned owner, size_t raw, const char *s)
+{
+    out_from(o, owner, raw);
+    out_put(o, s, strlen(s));
+}
+
+/* Whose the lost lines were, without prefixes; agent's own are nobody's. */
+static void test_lost_lines_have_an_owner(void **state)
+{
+    int fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+    struct queue q;
+
+    (void)state;
+    assert_true(fd >= 0);
+    over(&q, -1, fd);
+    put_of(q.out, 0, 8, "[0] one\n[0] two\n");
+    out_put(q.out, "agent: hm\n", 10);
+    put_of(q.out, 2, 3, "[2] up\n");
+    put_of(q.out, 0, 2, "[0] x\n");
+    assert_true(out_flush(q.out, WAIT_MS, -1));
+    lost_of_is(q.out, 0, 3, 10);
+    lost_of_is(q.out, 1, 0, 0);
+    lost_of_is(q.out, 2, 1, 3);
+}
+
+/* Nobody reads, and the time is up: what is queued is lost, once. */
+static void test_given_up_is_lost(void **state)
+{
+    static char long_line[300000];
+    struct queue q;
+
+    (void)state;
+    over_pipe(&q);
+    memset(long_line, 'x', sizeof long_line - 2);
+    long_line[sizeof long_line - 2] = '\n';
+    put_of(q.out, 1, 299990, long_line);
+    put_of(q.out, 2, 2, "> y\n");
+    lost_of_is(q.out, 2, 0, 0);
+    out_give_up(q.out);
+    lost_of_is(q.out, 2, 1, 2);
+    out_give_up(q.out);
+    (void)close(q.fds[0]);
+    assert_true(out_flush(q.out, WAIT_MS, -1));
+    lost_of_is(q.out, 2, 1, 2);
+}
+
+/* Many short lines of two in turns: the list of parts is bounded, and agent's
+ * own lines have room in it. */
+static void test_many_parts(void **state)
+{
+    unsigned n = 0;
+    struct queue q;
+    uint64_t count;
+
+    (void)state;
+    over_pipe(&q);
+    put_of(q.out, 0, 1, "x\n");
+    while (out_room(q.out, OUT_WORKERS) >= 4) {
+        put_of(q.out, n % 2, 3, "abc\n");
+        n++;
+        assert_true(n < OUT_BYTES);
+    }
+    for (unsigned i = 0; i < 100; i++)
+        out_put(q.out, "own\n", 4);
+    out_want_room(q.out, 4);
+    assert_int_equal(read(q.fds[0], (char[2]){0}, 2), 2);
+    for (unsigned i = 0; i < n; i++)
+        assert_int_equal(read(q.fds[0], (char[4]){0}, 4), 4);
+    assert_true(readable(q.wake_fd));
+    assert_int_equal(read(q.wake_fd, &count, sizeof count), sizeof count);
+    assert_true(out_room(q.out, OUT_WORKERS) > 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +413,9 @@ int main(void)
         cmocka_unit_test(test_reserve),
         cmocka_unit_test(test_space),
         cmocka_unit_test(test_a_torn_line_ends),
+        cmocka_unit_test(test_lost_lines_have_an_owner),
+        cmocka_unit_test(test_given_up_is_lost),
+        cmocka_unit_test(test_many_parts),
     };
     struct sigaction ignore = {.sa_handler = SIG_IGN};
 

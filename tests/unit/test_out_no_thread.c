@@ -39,7 +39,7 @@ static void test_written_and_counted(void **state)
 
     (void)state;
     assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-    assert_int_equal(out_new(&o, fds[1], wake, &e), 0);
+    assert_int_equal(out_new(&o, fds[1], wake, 3, &e), 0);
     out_put(o, "one\n", 4);
     out_put(o, "two\n", 4);
     assert_int_equal(out_pending(o), 0);
