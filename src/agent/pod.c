@@ -94,8 +94,9 @@ void pod_gone(struct pod *p)
 /* Nothing runs and nothing will: say so, close, and go. */
 void pod_leave(struct pod *p, uint64_t now_ms)
 {
-    struct wire_msg bye = {.kind = WIRE_BYE, .round = p->round};
+    struct wire_msg bye;
 
+    wire_begin(&bye, WIRE_BYE, p->round);
     pod_move(p, POD_LEAVING);
     p->leave_ms = now_ms;
     if (p->stop_signo && !p->ended) {
@@ -264,9 +265,10 @@ void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text)
 
 void pod_stage_progress(struct pod *p, uint64_t now_ms, unsigned percent)
 {
-    struct wire_msg m = {.kind = WIRE_PROGRESS};
+    struct wire_msg m;
 
     p->percent = (uint8_t)(percent > 100 ? 100 : percent);
+    wire_begin(&m, WIRE_PROGRESS, 0);
     m.percent = p->percent;
     if (p->state == POD_STAGING)
         pod_tell(p, now_ms, &m);

@@ -19,8 +19,9 @@ void pod_tell(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 
 void pod_say_hello(struct pod *p, uint64_t now_ms)
 {
-    struct wire_msg m = {.kind = WIRE_HELLO, .round = p->round};
+    struct wire_msg m;
 
+    wire_begin(&m, WIRE_HELLO, p->round);
     m.incarnation = p->cfg.incarnation;
     m.node_rank = p->cfg.node_rank;
     m.any_rank = p->cfg.any_rank;
@@ -60,11 +61,12 @@ void pod_start(struct pod *p, uint64_t now_ms)
  * which failure came first. */
 static void report_failure(struct pod *p, uint64_t now_ms)
 {
-    struct wire_msg m = {.kind = WIRE_FAILED, .round = p->failure.round};
+    struct wire_msg m;
 
     if (p->failure.kind == FAILURE_NONE || p->settle_ms || p->stop_signo ||
         p->ended)
         return;
+    wire_begin(&m, WIRE_FAILED, p->failure.round);
     m.failure = p->failure;
     m.failure.node_rank = p->cfg.node_rank; /* It may be known since. */
     pod_tell(p, now_ms, &m);
@@ -72,10 +74,11 @@ static void report_failure(struct pod *p, uint64_t now_ms)
 
 void pod_report(struct pod *p, uint64_t now_ms)
 {
-    struct wire_msg m = {.round = p->round};
+    struct wire_msg m;
 
     if (p->link != LINK_ADMITTED)
         return;
+    wire_begin(&m, WIRE_DONE, p->round);
     if (p->stop_signo && !p->ended) {
         m.kind = WIRE_FAILED;
         m.failure = p->cause;

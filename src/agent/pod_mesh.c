@@ -54,10 +54,11 @@ static void say_bad(const struct pod *p, const struct wire_msg *m)
 
 void pod_meshed(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
-    struct wire_msg mine = *m;
+    struct wire_msg mine;
 
     if (p->state != POD_WAITING)
         return;
+    wire_copy(&mine, m);
     mine.round = p->round;
     if (!p->bar)
         say_bad(p, m);

@@ -16,7 +16,7 @@ static void bar_send_to(void *ctx, uint32_t conn, const struct wire_msg *m)
     }
     /* Heartbeats to oneself say nothing. */
     if (m->kind != WIRE_PING && p->n_queue < POD_QUEUE_MAX)
-        p->queue[p->n_queue++] = *m;
+        wire_copy(&p->queue[p->n_queue++], m);
 }
 
 static void bar_close(void *ctx, uint32_t conn, bool abort)
@@ -62,9 +62,10 @@ void pod_take_queue(struct pod *p, uint64_t now_ms)
     struct wire_msg m;
 
     while (p->n_queue > 0) {
-        m = p->queue[0];
+        wire_copy(&m, &p->queue[0]);
         p->n_queue--;
-        memmove(p->queue, p->queue + 1, p->n_queue * sizeof m);
+        for (uint32_t i = 0; i < p->n_queue; i++)
+            wire_copy(&p->queue[i], &p->queue[i + 1]);
         pod_link_message(p, now_ms, &m);
     }
     if (p->bar && p->bar->phase == BAR_OVER && p->state == POD_LEAVING)

@@ -174,7 +174,7 @@ bool bar_door_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     if (m->kind != WIRE_HELLO || challenged) {
         barrier_garbage(b, now_ms, conn, "no HELLO first", WIRE_VERSION);
     } else if (trusted || (!m->has_token && !b->cfg.auth.has_token)) {
-        *ret = *m;
+        wire_copy(ret, m);
         return true;
     } else if (!b->cfg.auth.has_token) {
         refuse_token(b, conn, m, "has a token, and node rank 0 has none");

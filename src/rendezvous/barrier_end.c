@@ -29,9 +29,7 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
                    (is_of_old_zero(cause) ||
                     (!b->started && (cause->kind == FAILURE_AGENT ||
                                      cause->kind == FAILURE_PREPARE)));
-    memset(&b->end, 0, sizeof b->end);
-    b->end.kind = WIRE_END;
-    b->end.round = b->round;
+    wire_begin(&b->end, WIRE_END, b->round);
     b->end.code = (uint8_t)code;
     b->end.world_size = b->world_size;
     b->end.n_restarts = b->n_restarts;

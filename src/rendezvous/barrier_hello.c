@@ -99,7 +99,7 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
                  uint32_t conn, const struct bar_hello *hello)
 {
     struct bar_peer *p = &b->peers[rank];
-    struct wire_msg m = {.kind = WIRE_WELCOME};
+    struct wire_msg m;
     bool resumed = p->state != PEER_UNSEEN &&
                    p->hello.incarnation == hello->incarnation;
 
@@ -125,7 +125,7 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (conn != BARRIER_LOCAL && b->out.admit)
         b->out.admit(b->out.ctx, conn);
     note_last_zero(b, now_ms, p);
-    m.round = b->round;
+    wire_begin(&m, WIRE_WELCOME, b->round);
     m.incarnation = b->cfg.incarnation;
     m.node_rank = rank;
     bar_send(b, p, &m);

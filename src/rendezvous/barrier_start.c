@@ -3,8 +3,9 @@
 
 void bar_send_start(const struct barrier *b, uint64_t now_ms, uint32_t rank)
 {
-    struct wire_msg m = {.kind = WIRE_START, .round = b->round};
+    struct wire_msg m;
 
+    wire_begin(&m, WIRE_START, b->round);
     for (uint32_t i = 0; i < rank; i++)
         if (b->peers[i].member) {
             m.rank_base += b->peers[i].hello.nproc;
@@ -139,7 +140,7 @@ static void form_group(struct barrier *b)
 
 void bar_try_start(struct barrier *b, uint64_t now_ms)
 {
-    struct wire_msg m = {.kind = WIRE_START};
+    struct wire_msg m;
     bool first = !b->started;
 
     if (b->phase != BAR_GATHER)
@@ -166,7 +167,7 @@ void bar_try_start(struct barrier *b, uint64_t now_ms)
     if (b->n_members < b->cfg.nnodes)
         bar_say(b, LOG_INFO, "starting with %u of %u pods", b->n_members,
                 b->cfg.nnodes);
-    m.round = b->round;
+    wire_begin(&m, WIRE_START, b->round);
     m.world_size = b->world_size;
     m.master_port = b->cfg.master_port;
     bar_tell_past(b, now_ms, &m);

@@ -4,6 +4,7 @@
 
 #include "rendezvous/wire_walk.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void walk_failure(struct walk *w, struct failure *f)
@@ -234,9 +235,26 @@ static void walk_head(struct walk *w, uint32_t *magic, uint8_t *version,
     walk_u32(w, round);
 }
 
+void wire_begin(struct wire_msg *m, enum wire_kind kind, uint32_t round)
+{
+    memset(m, 0, offsetof(struct wire_msg, hosts));
+    m->hosts[0] = '\0';
+    m->kind = kind;
+    m->round = round;
+}
+
+void wire_copy(struct wire_msg *to, const struct wire_msg *from)
+{
+    memcpy(to, from, offsetof(struct wire_msg, hosts));
+    memcpy(to->hosts, from->hosts,
+           strnlen(from->hosts, sizeof from->hosts - 1) + 1);
+    memcpy(to->partners, from->partners,
+           from->n_partners * sizeof from->partners[0]);
+}
+
 size_t wire_encode(const struct wire_msg *m, uint8_t *buf)
 {
-    struct wire_msg copy = *m; /* Strings may have to be made valid. */
+    struct wire_msg copy;
     struct walk body = {
         .writes = true, .out = buf, .pos = WIRE_HEAD, .end = WIRE_FRAME_MAX};
     struct walk head = {.writes = true, .out = buf, .end = WIRE_HEAD};
@@ -244,6 +262,7 @@ size_t wire_encode(const struct wire_msg *m, uint8_t *buf)
     uint8_t version = WIRE_VERSION, kind = (uint8_t)m->kind;
     uint64_t len;
 
+    wire_copy(&copy, m); /* Strings may have to be made valid. */
     walk_payload(&body, &copy);
     len = body.pos - WIRE_HEAD;
     walk_head(&head, &magic, &version, &kind, &len, &copy.round);
@@ -287,9 +306,7 @@ static int decode(const uint8_t *buf, size_t len, bool guest,
         return refuse(ret_why, "a frame is too long for a newcomer");
     if (len < WIRE_HEAD + body)
         return 0;
-    memset(ret, 0, sizeof *ret);
-    ret->kind = (enum wire_kind)kind;
-    ret->round = round;
+    wire_begin(ret, (enum wire_kind)kind, round);
     w.end = WIRE_HEAD + (size_t)body;
     walk_payload(&w, ret);
     if (!w.why && w.pos != w.end)

@@ -116,9 +116,6 @@ struct wire_msg {
     uint32_t rank_base, world_size; /* START; END (world_size). */
     uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
-    char hosts[WIRE_HOSTS_MAX]; /* START: names and addresses of the pods, with
-                                   commas; the one of each pod to reach it by
-                                   with "*" and its nproc; "": not told. */
     uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
                                        until the new start. */
     uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same, or 0
@@ -137,8 +134,18 @@ struct wire_msg {
     uint32_t first;      /* MESH: which of them partners[0] is. */
     uint32_t n_bad;      /* MESHED: all; partners[] has the first of them. */
     uint32_t n_partners;
+
+    /* These two are most of it, and mostly of no use: wire_begin() does not
+     * clear them, wire_copy() copies what is used. */
+    char hosts[WIRE_HOSTS_MAX]; /* START: names and addresses of the pods, with
+                                   commas; the one of each pod to reach it by
+                                   with "*" and its nproc; "": not told. */
     struct wire_partner partners[WIRE_PARTNERS_MAX];
 };
+
+/* All is 0 or empty but these. */
+void wire_begin(struct wire_msg *m, enum wire_kind kind, uint32_t round);
+void wire_copy(struct wire_msg *to, const struct wire_msg *from);
 
 /* "HELLO"; "?" for a number that is no kind. */
 const char *wire_name(unsigned kind);
