@@ -105,6 +105,11 @@ struct bar_hello { /* What is kept of a HELLO. */
     char host[FAILURE_HOST_MAX];
 };
 
+struct bar_lost { /* The other pods that were lost last, for the past. */
+    struct past past; /* As of at_ms. */
+    uint64_t at_ms;
+};
+
 struct bar_zero { /* The losses of node rank 0. */
     uint32_t n;       /* That ended a round; */
     uint64_t last_ms; /* when, on this clock: it may be before its begin. */
@@ -185,6 +190,7 @@ struct barrier {
     uint32_t n_restarts; /* Counted against the budget. */
     uint32_t n_failures_in_a_row;
     struct bar_zero zero;
+    struct bar_lost lost;
     struct { /* Rounds in a row that ended by one rank and code, early. */
         uint32_t rank, n;
         int code;

@@ -31,6 +31,48 @@ static void tell_restarts(const struct barrier *b, uint64_t now_ms,
     }
 }
 
+void bar_note_lost(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                   uint64_t age_ms)
+{
+    past_age(&b->lost.past, now_ms - b->lost.at_ms);
+    b->lost.at_ms = now_ms;
+    (void)past_lose(&b->lost.past, rank, age_ms);
+}
+
+/* Those whose next loss costs a restart. */
+static void tell_lost(const struct barrier *b, uint64_t now_ms,
+                      struct past *ret)
+{
+    uint64_t since = now_ms - b->lost.at_ms;
+
+    for (uint32_t i = 0; i < b->lost.past.n_lost; i++) {
+        const struct past_lost *l = &b->lost.past.lost[i];
+
+        if (l->age_ms + since < b->cfg.restart_reset_ms)
+            (void)past_lose(ret, l->rank, l->age_ms + since);
+    }
+}
+
+/* The youngest word holds. */
+static void take_lost(struct barrier *b, uint64_t now_ms,
+                      const struct bar_hello *h)
+{
+    for (uint32_t i = 0; i < h->past.n_lost; i++) {
+        const struct past_lost *l = &h->past.lost[i];
+        uint64_t age = l->age_ms + (now_ms - h->came_ms);
+        struct bar_peer *p;
+
+        if (l->rank == 0 || l->rank >= b->cfg.nnodes)
+            continue;
+        p = &b->peers[l->rank];
+        if (p->n_losses > 0 && now_ms - p->last_loss_ms <= age)
+            continue;
+        p->n_losses = p->n_losses > 0 ? p->n_losses : 1;
+        p->last_loss_ms = now_ms - age;
+        bar_note_lost(b, now_ms, l->rank, age);
+    }
+}
+
 void bar_tell_past(const struct barrier *b, uint64_t now_ms,
                    struct wire_msg *m)
 {
@@ -39,6 +81,7 @@ void bar_tell_past(const struct barrier *b, uint64_t now_ms,
     m->past.zero_losses = b->zero.n;
     m->past.zero_age_ms = b->zero.n > 0 ? now_ms - b->zero.last_ms : 0;
     m->past.n_runs = 0;
+    tell_lost(b, now_ms, &m->past);
     tell_restarts(b, now_ms, &m->past);
 }
 
@@ -164,6 +207,7 @@ void bar_take_past(struct barrier *b, uint64_t now_ms,
         b->round = next;
     if (hello->n_restarts > b->n_restarts)
         take_restarts(b, hello);
+    take_lost(b, now_ms, hello);
     if (b->phase < BAR_ENDING)
         take_losses(b, now_ms, hello);
 }

@@ -166,6 +166,7 @@ static void count_loss(struct barrier *b, uint64_t now_ms,
 
     p->n_losses++;
     p->last_loss_ms = now_ms;
+    bar_note_lost(b, now_ms, f->node_rank, 0);
     bar_note_failure(b, NULL);
     if (b->cfg.restart_never)
         bar_finish_because(b, now_ms, ERR_PEER, f,

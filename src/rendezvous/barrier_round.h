@@ -54,6 +54,9 @@ void bar_tell_past(const struct barrier *b, uint64_t now_ms,
  * the last pod 0 was lost, which may end the job. */
 void bar_take_past(struct barrier *b, uint64_t now_ms,
                    const struct bar_hello *hello);
+/* Another pod was lost in a round that ran, so long ago. */
+void bar_note_lost(struct barrier *b, uint64_t now_ms, uint32_t rank,
+                   uint64_t age_ms);
 /* It was in a round whose pod 0 was lost, and that was before this one. */
 bool bar_has_lost_zero(const struct barrier *b, const struct bar_hello *hello);
 

@@ -10,7 +10,16 @@ static uint64_t sum(uint64_t a, uint64_t b)
 
 void past_age(struct past *p, uint64_t ms)
 {
+    uint32_t n = 0;
+
     p->zero_age_ms = sum(p->zero_age_ms, ms);
+    for (uint32_t i = 0; i < p->n_lost; i++) {
+        uint64_t age = sum(p->lost[i].age_ms, ms);
+
+        if (age <= UINT32_MAX)
+            p->lost[n++] = (struct past_lost){p->lost[i].rank, (uint32_t)age};
+    }
+    p->n_lost = n;
     for (uint32_t i = 0; i < p->n_runs; i++) {
         uint64_t age = sum(p->runs[i].age_ms, ms);
 
@@ -20,6 +29,26 @@ void past_age(struct past *p, uint64_t ms)
         }
         p->runs[i].age_ms = (uint32_t)age;
     }
+}
+
+bool past_lose(struct past *p, uint32_t rank, uint64_t age_ms)
+{
+    uint32_t at = p->n_lost, oldest = 0;
+
+    for (uint32_t i = 0; i < p->n_lost; i++) {
+        if (p->lost[i].rank == rank)
+            at = i;
+        if (p->lost[i].age_ms > p->lost[oldest].age_ms)
+            oldest = i;
+    }
+    if (at == PAST_LOST_MAX)
+        at = oldest;
+    if (age_ms > UINT32_MAX ||
+        (at < p->n_lost && p->lost[at].age_ms <= age_ms))
+        return false;
+    p->lost[at] = (struct past_lost){rank, (uint32_t)age_ms};
+    p->n_lost += at == p->n_lost;
+    return true;
 }
 
 /* Make room for one more: where two neighbours are nearest. */

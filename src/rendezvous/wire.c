@@ -47,7 +47,7 @@ static void walk_failure(struct walk *w, struct failure *f)
 static void walk_past(struct walk *w, struct wire_msg *m)
 {
     struct past *p = &m->past;
-    uint64_t n_runs = p->n_runs;
+    uint64_t n_runs = p->n_runs, n_lost = p->n_lost;
 
     walk_u32(w, &m->n_restarts);
     walk_u32(w, &m->in_a_row);
@@ -64,6 +64,14 @@ static void walk_past(struct walk *w, struct wire_msg *m)
             w->why = "ages are not in order";
     }
     p->n_runs = (uint32_t)n_runs;
+    walk_uint(w, &n_lost, 2);
+    if (!w->why && n_lost > PAST_LOST_MAX)
+        w->why = "a list is too long";
+    for (uint64_t i = 0; !w->why && i < n_lost; i++) {
+        walk_u32(w, &p->lost[i].rank);
+        walk_u32(w, &p->lost[i].age_ms);
+    }
+    p->n_lost = (uint32_t)n_lost;
 }
 
 static void walk_hello(struct walk *w, struct wire_msg *m)

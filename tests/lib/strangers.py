@@ -34,7 +34,7 @@ def frame(kind, payload=b"", round_=0):
 def hello(nonce, rank=1, nnodes=2, job=b"none", host=b"python"):
     return frame(1, struct.pack(">QIIIIBQQBBQ", 0x1122334455667788, rank,
                                 nnodes, 1, 0xffffffff, 0, 0, 0, 0, 0, 0) +
-                 struct.pack(">IIIQH", 0, 0, 0, 0, 0) +
+                 struct.pack(">IIIQHH", 0, 0, 0, 0, 0, 0) +
                  struct.pack(">H", len(job)) + job +
                  struct.pack(">H", len(host)) + host +
                  struct.pack(">B32s", 1 if nonce else 0, nonce))

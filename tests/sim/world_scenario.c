@@ -69,6 +69,14 @@ static void zero_seldom(struct world *w)
         kill_at(w, i * 700 * S, 0);
 }
 
+/* Between two losses of another pod it is lost itself. */
+static void other_again(struct world *w)
+{
+    kill_at(w, 30 * S, 1);
+    kill_at(w, 60 * S, 0);
+    kill_at(w, 90 * S, 1);
+}
+
 /* Told to stop, it is not lost, however often. */
 static void zero_told(struct world *w)
 {
@@ -116,6 +124,7 @@ static const struct scenario {
     {"pod 0 lost again and again", zero_again, ERR_PEER, 2, 4},
     {"pod 0 and others lost together", zero_and_others, 0, 3, 4},
     {"pod 0 lost before it could start", zero_in_between, 0, 1, 2},
+    {"pod 0 lost between losses of another", other_again, 0, 1, 1},
     {"pod 0 lost now and then", zero_seldom, 0, 0, 3},
     {"pod 0 told to stop again and again", zero_told, 0, 0, 0},
     {"pod 0 lost too often in a period", zero_in_period, ERR_PEER, 2, 4},

@@ -72,6 +72,24 @@ begin --restart-policy never
 too_often --restart-policy never
 is "with --restart-policy never the first loss ends all" "$codes" '201 201 201'
 
+# Another pod is lost twice, and pod 0 in between.
+again()
+{
+    kill -9 "$(agent_of "$1")"
+    ended "$1"
+    pod "$1" 3 -- sh -c "$body"
+    for r in 0 1 2; do wait_for wrote $r "up $2"; done
+}
+begin
+again 1 1
+again 0 2
+again 1 3
+has "a new pod 0 knows the losses of others" "$T/pod2.err" \
+    'round 3 starts; 1 of 3 restarts used'
+touch "$T/go"
+ended 0 1 2
+rm -f "$T/go"
+
 # What its own worker alone has used up is known to the other pods.
 next_job
 once='if [ -e '"$T"'/once ]; then '"$body"'; else touch '"$T"'/once; exit 3; fi'

@@ -219,6 +219,32 @@ static void test_period(void **state)
     assert_int_equal(last.past.runs[1].age_ms, 10200);
 }
 
+/* Another pod's second loss, with a new pod 0 in between. */
+static void test_others(void **state)
+{
+    struct wire_msg m = witness(1, 0, 0, 700);
+
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin(3);
+        m.past.n_lost = 0;
+        (void)past_lose(&m.past, 2, i ? 580000 : 590000);
+        (void)past_lose(&m.past, 0, 1); /* Those are no such ranks. */
+        (void)past_lose(&m.past, 3, 1);
+        two_of_three(m, witness(2, 0, 0, 900));
+        start_all(101000);
+        assert_int_equal(last.past.n_lost, 1);
+        assert_int_equal(last.past.lost[0].rank, 2);
+        assert_int_equal(last.past.lost[0].age_ms, i ? 581000 : 591000);
+        barrier_closed(&b, 110000, 2);
+        barrier_timeout(&b, 110000 + BARRIER_RESUME_MS);
+        assert_int_equal(b.phase, BAR_GATHER);
+        assert_int_equal(b.n_restarts, i);
+        assert_int_equal(last.past.n_lost, 1);
+        assert_int_equal(last.past.lost[0].age_ms, 0);
+    }
+}
+
 /* A smaller group runs and had no idea: it does not end for that. */
 static void test_late(void **state)
 {
@@ -261,6 +287,7 @@ int main(void)
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_period),
+        cmocka_unit_test(test_others),
         cmocka_unit_test(test_late),
     };
 

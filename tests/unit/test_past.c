@@ -89,12 +89,34 @@ static void test_too_many(void **state)
     }
 }
 
+static void test_lost(void **state)
+{
+    struct past p = {0};
+
+    (void)state;
+    for (uint32_t i = 0; i < PAST_LOST_MAX; i++)
+        assert_true(past_lose(&p, i, 100 + i));
+    assert_false(past_lose(&p, 3, 104)); /* It was younger. */
+    assert_true(past_lose(&p, 3, 7));
+    assert_int_equal(p.lost[3].age_ms, 7);
+    assert_false(past_lose(&p, 99, 1000)); /* So old, and no room. */
+    assert_true(past_lose(&p, 99, 50)); /* In place of the oldest. */
+    assert_int_equal(p.n_lost, PAST_LOST_MAX);
+    assert_int_equal(p.lost[PAST_LOST_MAX - 1].rank, 99);
+    assert_false(past_lose(&p, 5, (uint64_t)UINT32_MAX + 1));
+    past_age(&p, UINT32_MAX - 60);
+    assert_int_equal(p.n_lost, 2);
+    assert_int_equal(p.lost[0].rank, 3);
+    assert_int_equal(p.lost[1].rank, 99);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_time_passes),
         cmocka_unit_test(test_same_age),
         cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_lost),
     };
 
     return cmocka_run_group_tests_name("past", tests, NULL, NULL);

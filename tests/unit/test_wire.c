@@ -32,6 +32,7 @@ static struct wire_msg full(enum wire_kind kind)
     m.past.zero_age_ms = 0x1112131415161718u;
     past_add(&m.past, 1000, 1);
     past_add(&m.past, 60000, 3);
+    (void)past_lose(&m.past, 2, 30000);
     memcpy(m.job_id, "job-\xc3\xa9", 7);
     memcpy(m.host, "w-3", 4);
     memset(m.digest, 0xab, sizeof m.digest);

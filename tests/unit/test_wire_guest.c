@@ -21,6 +21,8 @@ static struct wire_msg hello(void)
     memset(m.nonce, 0xab, sizeof m.nonce);
     for (uint32_t i = 0; i < PAST_RUNS_MAX; i++)
         past_add(&m.past, i, 1);
+    for (uint32_t i = 0; i < PAST_LOST_MAX; i++)
+        assert_true(past_lose(&m.past, i, i));
     return m;
 }
 
