@@ -217,15 +217,20 @@ int ddp_blame_late(struct ddp_comm *c, const struct ddp_request *q,
                    struct ddp_error *err, int peer, bool has_call)
 {
     double sec = (double)c->timeout_ms / 1000;
-    char why[DDP_WHY];
+    char why[DDP_WHY], gone[40] = "";
+    bool has_ended;
+    int dead = find_dead(c, -1, &has_ended);
 
+    /* Nobody needed it any more, or it would have been blamed before. */
+    if (dead >= 0 && dead != peer)
+        (void)snprintf(gone, sizeof gone, "; rank %d is gone", dead);
     if (peer < 0)
-        (void)snprintf(why, sizeof why, "timed out after %.1f s, though all "
-                       "ranks are there: too slow", sec);
+        (void)snprintf(why, sizeof why, "timed out after %.1f s%s: too slow%s",
+                       sec, *gone ? "" : ", though all ranks are there", gone);
     else
-        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d %s",
+        (void)snprintf(why, sizeof why, "timed out after %.1f s: rank %d %s%s",
                        sec, peer, has_call ? "is silent"
-                                           : "has not made this call");
+                                           : "has not made this call", gone);
     return ddp_blame(c, q, err, DDP_ETIMEDOUT, peer, why);
 }
 

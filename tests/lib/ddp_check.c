@@ -1,11 +1,15 @@
 /* ddp_check: one rank of a test of libddp, placed by its environment.
  *
  *   ddp_check sums             every type, op and call against a reference
- *   ddp_check loop COUNT       all_reduce COUNT floats until that fails
+ *   ddp_check loop COUNT [RANK...]
+ *                              all_reduce COUNT floats until that fails; RANKs
+ *                              stay away after the first one
  *   ddp_check differ WHAT      count, type, op, root or call differs on the
  *                              last rank
  *   ddp_check abort            rank 0 aborts itself while all wait for it
  *   ddp_check leave            the last rank leaves after one call
+ *   ddp_check exit             rank 0 exits after one call without a word;
+ *                              rank 2 does not make that call
  *   ddp_check time COUNT N     median time of N all_reduce of COUNT floats
  * An error of libddp is printed as `rank R: code C peer P after T ms: TEXT`,
  * and ends the program with status 3; a wrong sum with status 1. */
@@ -17,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define GUARD 0x5a
 #define LARGE 50000 /* From here on only the narrowest and the widest type. */
@@ -267,7 +272,15 @@ static int sums(struct ddp_comm *c)
 
 /* --- failures ------------------------------------------------------------ */
 
-static int loop(struct ddp_comm *c, size_t count)
+/* After the first call: in no call, until a signal ends it. */
+static void stay_away(int rank, char **away)
+{
+    for (; *away; away++)
+        while (strtol(*away, NULL, 10) == rank)
+            (void)pause();
+}
+
+static int loop(struct ddp_comm *c, size_t count, char **away)
 {
     float *buf = calloc(count, sizeof *buf);
     struct ddp_error err, later;
@@ -281,6 +294,8 @@ static int loop(struct ddp_comm *c, size_t count)
             rc = fail(&err, began);
         else if (first)
             printf("rank %d: in the loop\n", ddp_rank(c));
+        if (!rc && first)
+            stay_away(ddp_rank(c), away);
         first = false;
     }
     /* Broken: the next call fails at once, with the same error. */
@@ -355,6 +370,21 @@ static int leave(struct ddp_comm *c)
     return ddp_barrier(c, &err) ? fail(&err, began) : 1;
 }
 
+static int exit_early(struct ddp_comm *c)
+{
+    struct ddp_error err;
+    double began = now_ms();
+    int x = 0;
+
+    while (ddp_rank(c) == 2)
+        (void)pause();
+    if (ddp_broadcast(c, &x, 1, DDP_I32, 0, NULL, &err))
+        return fail(&err, began);
+    if (ddp_rank(c) == 0)
+        _exit(0);
+    return 1;
+}
+
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -396,14 +426,16 @@ static int run(struct ddp_comm *c, int argc, char **argv)
 
     if (!strcmp(what, "sums"))
         return sums(c);
-    if (!strcmp(what, "loop") && argc == 3)
-        return loop(c, strtoul(argv[2], NULL, 10));
+    if (!strcmp(what, "loop") && argc >= 3)
+        return loop(c, strtoul(argv[2], NULL, 10), argv + 3);
     if (!strcmp(what, "differ") && argc == 3)
         return differ(c, argv[2]);
     if (!strcmp(what, "abort"))
         return abort_one(c);
     if (!strcmp(what, "leave"))
         return leave(c);
+    if (!strcmp(what, "exit"))
+        return exit_early(c);
     if (!strcmp(what, "time") && argc == 4)
         return measure(c, strtoul(argv[2], NULL, 10),
                        strtoul(argv[3], NULL, 10));

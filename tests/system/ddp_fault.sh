@@ -44,7 +44,6 @@ deadline" ended 3 10 0 1 3
     ok "$how: rank 3 wakes up and learns it" ended 3 15 3
     unset DDP_TIMEOUT
 done
-unset DDP_TRANSPORT
 
 pids_of()
 {
@@ -53,15 +52,18 @@ pids_of()
 }
 # A rank dies, and a launcher has stopped another one before anybody looks:
 # who is left names the first of the two, also where its neighbour is the
-# second one.
+# second one. One who has sent all its elements over TCP does not need the next
+# rank any more in this call: to be needed, they have not made it.
 for how in auto:1000000 tcp:1000000 tcp:100; do
     export DDP_TRANSPORT=${how%:*}
     for n in 4 5; do
-        start $n "$check" loop "${how#*:}"
+        dying=(3 $((n == 4 ? 2 : 4))) away=()
+        [ "$how" != tcp:1000000 ] || away=("${dying[@]}")
+        start $n "$check" loop "${how#*:}" "${away[@]}"
         ok "$how: $n ranks are in a loop, of which one will die" \
             until_true 30 said "in the loop" $(seq 0 $((n - 1)))
         kill -STOP "${pids[@]}"
-        for r in 3 $((n == 4 ? 2 : 4)); do
+        for r in "${dying[@]}"; do
             kill -9 "${pids[r]}"
             until_true 10 gone "${pids[r]}"
         done
@@ -77,6 +79,35 @@ for how in auto:1000000 tcp:1000000 tcp:100; do
         done
     done
 done
+
+# In mid-call all wake up: one may wait for another one that is left. Four know
+# each other; of five one may not know of rank 3.
+export DDP_TRANSPORT=tcp
+for n in 4 5; do
+    start $n "$check" loop 1000000
+    ok "mid-call: $n ranks are in a loop, of which two will die" \
+        until_true 30 said "in the loop" $(seq 0 $((n - 1)))
+    kill -STOP "${pids[@]}"
+    left=(0 1) second=2 names=3
+    [ $n = 4 ] || left=(0 1 2) second=4 names='[34]'
+    for r in 3 $second; do
+        kill -9 "${pids[r]}"
+        until_true 10 gone "${pids[r]}"
+    done
+    kill -CONT $(pids_of "${left[@]}")
+    ok "mid-call: who is left of $n fails" ended 3 15 "${left[@]}"
+    ok "mid-call: and names rank $names" \
+        said "code -6 peer $names .*rank $names died or failed" "${left[@]}"
+done
+
+# Rank 0 has given away all that others need of it, and exits; rank 2 has not
+# made the call. That is why the others fail, but they tell of both.
+DDP_TIMEOUT=1500ms start 4 "$check" exit
+ok "rank 0 exits after its call" ended 0 15 0
+ok "the others fail at the deadline" ended 3 15 1 3
+ok "they name rank 2, and tell of rank 0" said \
+    "code -5 peer 2 .*: rank 2 has not made this call; rank 0 is gone$" 1 3
+kill -9 "${pids[2]}"
 unset DDP_TRANSPORT
 
 # The same before all have come: rank 2 is not there yet.
