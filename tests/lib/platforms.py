@@ -2,8 +2,9 @@
 
 Each pod of the example runs its command as it is written, with the variables
 that the platform would set, all of them in a network namespace whose hosts file
-has their names: one job of all ranks must come of it. Of srun and mpirun it is
-what they start on each node."""
+has their names: one job of all ranks must come of it. A pod of an Indexed Job
+also has the host name and the hosts file that kubelet gives it. Of srun and
+mpirun it is what they start on each node."""
 import json
 import os
 import pathlib
@@ -40,9 +41,15 @@ def container(template, name=None):
     spec = template["spec"]
     c = only(spec["containers"])
     assert name in (None, c["name"]), "the operator looks for this name"
-    mounts = {m["name"] for m in c.get("volumeMounts", [])}
-    assert mounts == {v["name"] for v in spec.get("volumes", [])}
+    check_shm(spec, c)
     return c["command"]
+
+
+def check_shm(spec, c):
+    """A container's own /dev/shm has 64 MiB."""
+    assert c["volumeMounts"] == [{"name": "shm", "mountPath": "/dev/shm"}]
+    assert spec["volumes"] == [{"name": "shm",
+                                "emptyDir": {"medium": "Memory"}}]
 
 
 def pytorchjob(job):
@@ -63,6 +70,11 @@ def pytorchjob(job):
 def trainjob(job):
     trainer, name = job["spec"]["trainer"], job["metadata"]["name"]
     zero = f"{name}-node-0-0.{name}"
+    patch = only(job["spec"]["runtimePatches"])["trainingRuntimeSpec"]
+    node = only(patch["template"]["spec"]["replicatedJobs"])
+    spec = node["template"]["spec"]["template"]["spec"]
+    assert (node["name"], only(spec["containers"])["name"]) == ("node", "node")
+    check_shm(spec, only(spec["containers"]))
     for rank in range(trainer["numNodes"]):
         yield {"PET_NNODES": trainer["numNodes"], "PET_NODE_RANK": rank,
                "PET_NPROC_PER_NODE": "auto", "PET_MASTER_ADDR": zero,
@@ -70,32 +82,37 @@ def trainjob(job):
             trainer["command"], zero
 
 
-def indexed(spec, zero):
+def indexed(spec, name, subdomain):
+    codes = only(spec["podFailurePolicy"]["rules"])["onExitCodes"]
+    pod = spec["template"]["spec"]
+    assert codes["containerName"] == only(pod["containers"])["name"]
+    assert pod["restartPolicy"] == "Never", "the policy needs it"
     assert spec["completionMode"] == "Indexed"
     assert spec["completions"] == spec["parallelism"]
-    for rank in range(spec["completions"]):
-        yield {"JOB_COMPLETION_INDEX": rank}, container(spec["template"]), zero
+    full = [f"{name}-{rank}.{subdomain}.default.svc.cluster.local"
+            for rank in range(spec["completions"])]
+    for rank, host in enumerate(full):
+        yield {"JOB_COMPLETION_INDEX": rank}, container(spec["template"]), \
+            full[0], host
 
 
 def indexed_job(service, job):
     pod, name = job["spec"]["template"]["spec"], job["metadata"]["name"]
     assert service["spec"]["clusterIP"] == "None"
     assert service["spec"]["selector"] == {"job-name": name}
+    assert service["spec"]["publishNotReadyAddresses"] is True
     assert pod["subdomain"] == service["metadata"]["name"]
-    codes = only(job["spec"]["podFailurePolicy"]["rules"])["onExitCodes"]
-    assert codes["containerName"] == only(pod["containers"])["name"]
-    table = pathlib.Path("src/base/err.h").read_text()
-    permanent = re.findall(r"X\(\w+, (\d+), \"\w+\", false", table)
-    assert set(codes["values"]) == {int(c) for c in permanent} - {125}, \
-        (codes["values"], permanent)
-    yield from indexed(job["spec"], f"{name}-0.{pod['subdomain']}")
+    yield from indexed(job["spec"], name, pod["subdomain"])
 
 
 def jobset(job):
     part, name = only(job["spec"]["replicatedJobs"]), job["metadata"]["name"]
     assert part["replicas"] == 1
-    yield from indexed(part["template"]["spec"],
-                       f"{name}-{part['name']}-0-0.{name}")
+    assert only(job["spec"]["failurePolicy"]["rules"]) == {
+        "name": "permanent", "action": "FailJobSet",
+        "onJobFailureReasons": ["PodFailurePolicy"]}
+    yield from indexed(part["template"]["spec"], f"{name}-{part['name']}-0",
+                       name)
 
 
 def lws(job):
@@ -111,6 +128,10 @@ def volcano(job):
     task, name = only(job["spec"]["tasks"]), job["metadata"]["name"]
     assert {"svc", "env"} <= set(job["spec"]["plugins"])
     assert job["spec"]["minAvailable"] == task["replicas"]
+    # kubelet must not start it again, whatever the code.
+    assert task["template"]["spec"]["restartPolicy"] == "Never"
+    assert any("exitCode" in p for p in job["spec"]["policies"])
+    assert job["spec"]["policies"][-1]["event"] == "PodFailed"
     hosts = [f"{name}-{task['name']}-{i}.{name}"
              for i in range(task["replicas"])]
     upper = task["name"].upper().replace("-", "_")
@@ -123,6 +144,7 @@ def volcano(job):
 
 def compose(file):
     for name, service in file["services"].items():
+        assert service["shm_size"]
         yield {}, service["command"], "node0"
 
 
@@ -162,6 +184,24 @@ READERS = {
 }
 
 
+# A host name and a hosts file of its own, as kubelet writes it.
+AS_POD = """
+hostname "${1%%.*}"
+hosts=$(mktemp)
+{ cat /etc/hosts; printf '127.0.0.1\\t%s\\t%s\\n' "$1" "${1%%.*}"; } >"$hosts"
+mount --bind "$hosts" /etc/hosts
+rm "$hosts"
+shift
+exec "$@"
+"""
+
+
+def as_pod(full_name):
+    """What goes before a command of the pod of this name, if it has one."""
+    return ["unshare", "-mu", "sh", "-ec", AS_POD, "-",
+            full_name] if full_name else []
+
+
 def programs(folder, has_python):
     """What is in the image: agent, Python, and what is trained."""
     (folder / "bin").mkdir()
@@ -178,16 +218,16 @@ def run_pods(pods):
         folder = pathlib.Path(folder)
         programs(folder, len(pods) > 1)
         hosts = "".join(f"127.0.0.1 {n}\n" for n in sorted(
-            {"localhost", *(zero for _, _, zero in pods)} - {"127.0.0.1"}))
+            {"localhost", *(zero for _, _, zero, _ in pods)} - {"127.0.0.1"}))
         (folder / "hosts").write_text(hosts)
         subprocess.run(["mount", "--bind", folder / "hosts", "/etc/hosts"],
                        check=True)
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         path = f"{folder}/bin" + (":/usr/bin:/bin" if len(pods) > 1 else "")
         running = [subprocess.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={"PATH": path, **env}) for env, command, _ in pods]
+            as_pod(name) + command, cwd=folder, stdin=subprocess.DEVNULL,
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={"PATH": path, **env}) for env, command, _, name in pods]
         for p in running:
             out, err = p.communicate(timeout=120)
             assert p.returncode == 0, err
@@ -208,10 +248,11 @@ def check_job(pods, nprocs):
     assert ranks == want, (ranks, want)
 
 
-def check_env(env, options, want):
+def check_env(env, options, want, full_name):
     """What agent makes of the pod's variables; its number of workers."""
     run = subprocess.run(
-        [os.environ["AGENT_PROGRAM"], "env", "--json", *options], text=True,
+        [*as_pod(full_name), os.environ["AGENT_PROGRAM"], "env", "--json",
+         *options], text=True,
         env={"PATH": os.environ["PATH"], **env}, capture_output=True)
     assert run.returncode == 0 and not run.stderr, run.stderr
     got = {k: v["value"] for k, v in json.loads(run.stdout).items()}
@@ -223,15 +264,16 @@ def check(name):
     language, text = only(dict(sections())[name])
     docs = list(yaml.safe_load_all(text)) if language == "yaml" else [text]
     pods, nprocs = [], []
-    for rank, (env, command, zero) in enumerate(READERS[name](*docs)):
+    for rank, (env, command, zero, *of) in enumerate(READERS[name](*docs)):
         assert command[0] == "agent" and "--" in command, command
         env = {**{k: str(v) for k, v in env.items()},
                "CUDA_VISIBLE_DEVICES": GPUS}
-        pods.append((env, command, zero))
-        nprocs.append((rank, env, command[1:command.index("--")], zero))
+        host = of[0] if of else None
+        pods.append((env, command, zero, host))
+        nprocs.append((rank, env, command[1:command.index("--")], zero, host))
     check_job(pods, [check_env(env, options, {
-        "nnodes": len(pods), "node_rank": rank, "master_addr": zero})
-        for rank, env, options, zero in nprocs])
+        "nnodes": len(pods), "node_rank": rank, "master_addr": zero}, host)
+        for rank, env, options, zero, host in nprocs])
 
 
 if sys.argv[1] == "list":
