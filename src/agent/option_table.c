@@ -84,8 +84,7 @@ static const struct opt_row rows[] = {
     {ROW(OPT_RUN, "role", word, "rank",
          "ROLE_NAME, and {role} in the log prefix."),
      .at = AT(role), .given_at = AT(role_given), .min = 1,
-     .max = OPT_ROLE_MAX, .arg = "NAME",
-     .group = OPT_GROUP_JOB},
+     .max = OPT_ROLE_MAX, .arg = "NAME", .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "token-file", path, NULL,
              "Shared secret of the job: pods prove that they have it."),
      .at = AT(token_file), .none = "AGENT_TOKEN; none: the barrier is open",
@@ -178,9 +177,9 @@ static const struct opt_row rows[] = {
      .at = AT(stage_lease_ms), .min = 1000, .max = HOUR,
      .more = "For a stage on NFS and the like, where a file lock may not reach "
              "from host to host: who stages a set writes a file anew every "
-             "few seconds, and those who wait look whether it changes. Clocks "
-             "are not compared. Not used on ext4, XFS, tmpfs and other local "
-             "file systems.",
+             "few seconds, and those who wait look whether it changes, each by "
+             "its own value. Clocks are not compared. Not used on ext4, XFS, "
+             "tmpfs and other local file systems.",
      .group = OPT_GROUP_DATA},
     {ROW(OPT_RUN, "offline", flag, NULL,
          "Let stray downloads by workers fail at once."),
@@ -200,6 +199,8 @@ static const struct opt_row rows[] = {
 
     {ROW(OPT_RUN, "max-restarts", restarts, "3",
              "Restarts of the job, all pods together."),
+     .more = "Node rank 0's value counts (5/1h: at most 5 within an hour); "
+             "another pod's is in its own messages alone: give all the same.",
      .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-policy", policy, "on-failure",
              "When to restart: never, on-failure, always or exit-code."),
@@ -340,7 +341,7 @@ static const struct opt_row rows[] = {
      .more = "With a folder alone there need be no manifest: pointers of Git "
              "LFS and HTML pages in place of data, and gzip, tar, zip, IDX, "
              "safetensors and other files that are not whole are named. "
-             "No hash is checked then.",
+             "No hash is checked then. It is about this pod's files alone.",
      MANIFEST(OPT_VERIFY)},
     {ROW(OPT_RUN, "http", listen, NULL,
          "Answer /healthz, /readyz and /status."),
@@ -351,8 +352,7 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_ASK},
     {ROW(OPT_RUN | OPT_STATUS, "socket", path, NULL,
          "Where agent status asks."),
-     .at = AT(socket), .max = 92,
-     .none = "/run/agent.sock and others",
+     .at = AT(socket), .max = 92, .none = "/run/agent.sock and others",
      .more = "The first of /run/agent.sock, $XDG_RUNTIME_DIR/agent.sock and "
              "/tmp/agent-<uid>.sock that can be made. Where another agent has "
              "it, a second one puts -<pid> into the name.",
