@@ -93,14 +93,20 @@ static unsigned count_nvidia(const char *root)
     return any ? count_names(root, "/dev", "nvidia") : 0;
 }
 
-/* AMD: topology nodes with SIMD units are GPUs, the others are CPUs. */
+/* AMD: topology nodes with SIMD units are GPUs, the others are CPUs. In a
+ * container all of the host's may be seen, which without the device are of no
+ * use. */
 static unsigned count_kfd(const char *root)
 {
     static const char nodes[] = "/sys/class/kfd/kfd/topology/nodes";
-    unsigned total = count_names(root, nodes, ""), n = 0;
+    unsigned total, n = 0;
     char path[MACHINE_PATH_MAX], line[128];
     long simd;
 
+    (void)snprintf(path, sizeof path, "%s/dev/kfd", root);
+    if (access(path, F_OK) != 0)
+        return 0;
+    total = count_names(root, nodes, "");
     for (unsigned i = 0; i < total; i++) {
         FILE *f;
 

@@ -104,17 +104,19 @@ static void test_kfd(void **state)
     static const struct row rows[] = {
         {NULL, NULL, 2}, {"0", NULL, 1}, {"", NULL, 0}, {NULL, "none", 0},
     };
+    const char *root = ((struct root *)*state)->path;
 
     root_put(*state, KFD "0/properties",
         "cpu_cores_count 64\nsimd_count 0\nmem_banks_count 1\n");
     root_put(*state, KFD "1/properties", "cpu_cores_count 0\nsimd_count 304\n");
     root_put(*state, KFD "2/properties", "cpu_cores_count 0\nsimd_count 304\n");
+    assert_int_equal(machine_count_gpus(NULL, NULL, root), 0);
+    root_put(*state, "/dev/kfd", "");
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
     root_put(*state, KFD "3/name", "a node that says nothing\n");
     check_rows(*state, rows, sizeof rows / sizeof rows[0]);
     root_put(*state, "/dev/nvidia0", ""); /* Both: the CUDA devices count. */
-    assert_int_equal(machine_count_gpus(NULL, NULL,
-                                        ((struct root *)*state)->path), 1);
+    assert_int_equal(machine_count_gpus(NULL, NULL, root), 1);
 }
 
 static void test_the_rest(void **state)
