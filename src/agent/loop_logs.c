@@ -163,7 +163,7 @@ void stream_begin(struct stream *s, const struct contract_in *in, char *buf)
     begin_file(s, in, rank);
     relay_init(&s->relay, buf, "");
     relay_set_head(&s->relay, s->base, false);
-    tail_init(s->tail);
+    tail_clear(s->tail);
     s->n_read = 0;
 }
 

@@ -74,6 +74,7 @@ struct worker {
     uint32_t n_starts;
     uint64_t end_ms; /* Of its last death: when and how. */
     int code, signo;
+    char rings[2][TAIL_MAX]; /* Of the tails; last, as most stays untouched. */
 };
 
 struct loop {

@@ -45,6 +45,8 @@ int loop_workers_new(struct loop *l, struct err *e)
         w->err.out = l->stderr_q;
         w->err.tail = &w->tail;
         w->out.tail = &w->out_tail;
+        tail_init(&w->tail, w->rings[0]);
+        tail_init(&w->out_tail, w->rings[1]);
         w->err.is_err = true;
         w->out.file = 2 * (unsigned)i;
         w->err.file = w->out.file + 1;

@@ -74,9 +74,6 @@ void pod_init(struct pod *p, const struct pod_config *cfg,
 {
     struct sup_out sup = {.ctx = p, .kill = sup_kill, .sweep = sup_sweep};
 
-    /* All but the queue, whose pages are many and mostly never touched. */
-    memset(p, 0, offsetof(struct pod, queue));
-    memset(&p->n_queue, 0, sizeof *p - offsetof(struct pod, n_queue));
     p->cfg = *cfg;
     p->out = *out;
     p->start_ms = now_ms;

@@ -212,13 +212,15 @@ struct pod {
     int exit_code;
 };
 
-/* `bar` is initialised here on node rank 0 (with `bar_cfg`, `peers`, `conns`
- * as of barrier_init()), else NULL. Copies cfg and out. */
+/* `p` is zeroed memory, most of whose pages are never touched (only `queue` may
+ * be anything). Copies cfg and out. */
 void pod_init(struct pod *p, const struct pod_config *cfg,
               const struct pod_out *out, uint64_t now_ms);
 /* Start workers again one by one: `held` has cfg.nproc entries, zeroed;
  * borrowed for life. */
 void pod_hold_workers(struct pod *p, struct pod_held *held);
+/* On node rank 0: `bar` is initialised here (as of barrier_init()); borrowed
+ * for life. */
 void pod_own_barrier(struct pod *p, struct barrier *b,
                      const struct barrier_config *cfg, struct bar_peer *peers,
                      struct bar_conn *conns, uint32_t n_conns,

@@ -32,10 +32,11 @@ static void find_domain(const char *host, char *out, size_t cap)
 static bool read_hostfile(const char *path, char *out, size_t cap)
 {
     autofclose FILE *f = path && *path ? fopen(path, "re") : NULL;
-    size_t n = f ? fread(out, 1, cap - 1, f) : 0;
 
-    out[n] = '\0';
-    return f != NULL;
+    if (!f)
+        return false; /* What `out` has is not touched: a page less. */
+    out[fread(out, 1, cap - 1, f)] = '\0';
+    return true;
 }
 
 const struct topo_place *topology_place(void *ctx)

@@ -7,9 +7,14 @@
 #include <stdbool.h>
 #include <string.h>
 
-void tail_init(struct tail *t)
+void tail_init(struct tail *t, char *ring)
 {
-    t->len = t->next = 0; /* The ring need not be touched. */
+    *t = (struct tail){.ring = ring}; /* Which need not be touched. */
+}
+
+void tail_clear(struct tail *t)
+{
+    tail_init(t, t->ring);
 }
 
 void tail_put(struct tail *t, const char *bytes, size_t n)

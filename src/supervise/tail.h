@@ -7,12 +7,13 @@
 #define TAIL_MAX 16384 /* A launcher inside a worker says that much last. */
 
 struct tail {
-    char ring[TAIL_MAX];
+    char *ring;  /* TAIL_MAX, borrowed. */
     size_t len;  /* Bytes held, at most TAIL_MAX. */
     size_t next; /* Where the next byte goes. */
 };
 
-void tail_init(struct tail *t);
+void tail_init(struct tail *t, char *ring);
+void tail_clear(struct tail *t);
 void tail_put(struct tail *t, const char *bytes, size_t n);
 
 /* Copy the last at most `max_lines` lines, oldest first, without a final

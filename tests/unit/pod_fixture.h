@@ -132,6 +132,7 @@ static inline void make(uint32_t rank, uint32_t nnodes, bool stage)
                                 .master_port = 1};
 
     story[0] = '\0';
+    memset(&p, 0, sizeof p);
     pod_init(&p, &cfg, &out, 1);
     if (rank == 0)
         pod_own_barrier(&p, &bar, &bc, peers, conns, 4, 1);

@@ -48,6 +48,7 @@ static void make_more(uint32_t rank, uint32_t nnodes, bool pre, bool scope)
     o.sweep_worker = on_sweep_worker;
     story[0] = '\0';
     memset(held, 0, sizeof held);
+    memset(&p, 0, sizeof p);
     pod_init(&p, &cfg, &o, 1);
     if (scope)
         pod_hold_workers(&p, held);

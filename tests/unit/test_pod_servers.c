@@ -99,6 +99,7 @@ static void member_with_server(uint32_t nproc)
     cfg.nproc = nproc;
     cfg.n_servers = 1;
     story[0] = '\0';
+    memset(&p, 0, sizeof p);
     pod_init(&p, &cfg, &out, 1);
     pod_start(&p, 1);
     pod_link_up(&p, 2);
@@ -183,6 +184,7 @@ static void test_one_pod_with_servers(void **state)
     bc = bar.cfg;
     cfg.n_servers = 1;
     story[0] = '\0';
+    memset(&p, 0, sizeof p);
     pod_init(&p, &cfg, &out, 1);
     pod_own_barrier(&p, &bar, &bc, peers, conns, 4, 1);
     pod_start(&p, 1);

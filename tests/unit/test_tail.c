@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+static char ring[TAIL_MAX], cut_ring[TAIL_MAX];
+
 static void put(struct tail *t, const char *s)
 {
     tail_put(t, s, strlen(s));
@@ -72,7 +74,7 @@ static void test_last_lines(void **state)
         char out[TAIL_MAX + 1];
         size_t n;
 
-        tail_init(&t);
+        tail_init(&t, ring);
         put(&t, cases[i].in);
         n = tail_text(&t, cases[i].max_lines, out, sizeof out);
         assert_string_equal(out, cases[i].want);
@@ -86,7 +88,7 @@ static void test_nul_becomes_a_mark(void **state)
     char out[64];
 
     (void)state;
-    tail_init(&t);
+    tail_init(&t, ring);
     tail_put(&t, "a\0b\n\0", 5);
     (void)tail_text(&t, 5, out, sizeof out);
     assert_string_equal(out, "a?b\n?");
@@ -106,7 +108,7 @@ static void test_the_newest_are_kept_where_room_is_short(void **state)
     char out[64];
 
     (void)state;
-    tail_init(&t);
+    tail_init(&t, ring);
     put(&t, "one\ntwo\nthree\n");
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         size_t n = tail_text(&t, 9, out, cases[i].cap);
@@ -116,7 +118,7 @@ static void test_the_newest_are_kept_where_room_is_short(void **state)
     }
     assert_int_equal(tail_text(&t, 9, out, 0), 0);
 
-    tail_init(&t);
+    tail_init(&t, ring);
     put(&t, "a\nxx\xe2\x82\xac");
     assert_int_equal(tail_text(&t, 9, out, 5), 2);
     assert_string_equal(out, "xx");
@@ -128,7 +130,7 @@ static void test_only_the_last_bytes_are_held(void **state)
     char out[TAIL_MAX + 1], line[64];
 
     (void)state;
-    tail_init(&t);
+    tail_init(&t, ring);
     for (unsigned i = 0; i < 10000; i++) {
         (void)snprintf(line, sizeof line, "line %u of many\n", i);
         put(&t, line);
@@ -151,7 +153,7 @@ static void test_one_line_over_all_bytes(void **state)
     (void)state;
     for (size_t i = 0; i + 3 < sizeof big; i += 3)
         memcpy(big + i, "\xe2\x82\xac", 3);
-    tail_init(&t);
+    tail_init(&t, ring);
     put(&t, big);
     /* 2048 is no multiple of 3: the torn character goes. */
     assert_int_equal(tail_text(&t, 5, out, sizeof out), TAIL_MAX / 3 * 3);
@@ -180,8 +182,8 @@ static void test_cuts_never_change_the_text(void **state)
             in[i] = (seed >> 16) % 9 ? (char)(seed >> 20)
                                      : "\n\r\033[ m]\\\a"[(seed >> 24) % 9];
         }
-        tail_init(&whole);
-        tail_init(&cut);
+        tail_init(&whole, ring);
+        tail_init(&cut, cut_ring);
         tail_put(&whole, in, n);
         for (size_t at = 0; at < n;) {
             size_t part;
