@@ -239,6 +239,20 @@ static int fail_half(const struct topo_guess *g)
                    has_rank ? "--master-addr HOST" : "--node-rank");
 }
 
+/* Pods of one job would each train alone, as rank 0. */
+static void warn_alone(struct topology *t, const struct topology_in *in)
+{
+    const char *index = variable_given(in->envp, "JOB_COMPLETION_INDEX");
+
+    if (!index || in->given[TOPO_NNODES])
+        return;
+    (void)snprintf(t->warning, sizeof t->warning,
+                   "JOB_COMPLETION_INDEX=%.20s, but how many pods there are is "
+                   "not told: this one runs alone; give --nnodes (1 if that is "
+                   "meant)", index);
+    (void)text_make_line(t->warning, sizeof t->warning - 1);
+}
+
 /* torchrun's variables without a topology go with any. */
 static void add_pet(struct topology *t, const struct topo_guess *g)
 {
@@ -292,6 +306,8 @@ int topology_read(struct topology *ret, const struct topology_in *in,
             ignore_all(t, &g, "it does not tell all that is needed");
         }
     }
+    if (rc == 0 && !t->dialect)
+        warn_alone(t, in);
     if (rc == 0 && !t->dialect && half.at[TOPO_NNODES].text &&
         !(in->given[TOPO_NNODES] && in->given[TOPO_NODE_RANK]))
         rc = fail_half(&half);
