@@ -205,8 +205,8 @@ static int connect_second(char *path, const char *tried, struct err *e)
         init.st_uid != geteuid())
         (void)snprintf(other, sizeof other, "; PID 1 is of uid %u: if it is "
                        "agent, ask as that uid", (unsigned)init.st_uid);
-    return err_set(e, ERR_RESOURCE, "no agent runs here: none answers at %s%s",
-                   tried, other);
+    return err_set(e, ERR_RESOURCE, "no agent runs here: none answers at %s%s; "
+                   "another place is asked with --socket PATH", tried, other);
 }
 
 /* Connect to `o->socket` or where an agent is; `path` is then where. */

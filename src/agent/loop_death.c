@@ -1,6 +1,7 @@
 /* loop_death: children that died, in order, and what is known of a worker's
  * death: its last words, its error file, and what this machine knows. */
 #include "agent/loop_parts.h"
+#include "agent/option_table.h"
 
 #include "base/log.h"
 #include "base/mem.h"
@@ -11,6 +12,7 @@
 #include "supervise/error_file.h"
 #include "supervise/facts.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +97,16 @@ static void add_oom(const struct loop *l, const struct worker *w,
     }
 }
 
+/* "agent stag": was a command meant? */
+static void say_near(const char *command, char why[FACTS_TEXT_MAX])
+{
+    const char *near = opt_near_command(command);
+
+    if (near)
+        (void)snprintf(why, FACTS_TEXT_MAX, "'%.40s' was not found in PATH; "
+                       "did you mean 'agent %s'?", command, near);
+}
+
 void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                         struct failure *f)
 {
@@ -114,6 +126,8 @@ void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
     facts_shm(&facts.shm_bytes, &facts.shm_used);
     if (exec_errno)
         facts_exec(facts.command, exec_errno, why, sizeof why);
+    if (exec_errno == ENOENT && !why[0])
+        say_near(facts.command, why);
     (void)tail_text(&w->tail, TAIL_LINES, f->tail, sizeof f->tail);
     if (strcasestr(f->tail, "address already in use")) {
         facts.port = port_in(l, f->tail);

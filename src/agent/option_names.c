@@ -220,6 +220,23 @@ const char *opt_nearest(const struct opt_table *t, const char *name, size_t len,
     return near ? near : nearest(t, name, len, of, OPT_NAME_MAX, false);
 }
 
+const char *opt_near_command(const char *word)
+{
+    static const char *const as_options[] = {"--help", "--version"};
+    size_t len = strlen(word);
+    unsigned n;
+    const struct opt_command *c = opt_commands(&n);
+
+    for (unsigned i = 0; i < 2; i++)
+        if (strcmp(word, as_options[i] + 2) == 0)
+            return as_options[i];
+    for (unsigned i = 0; len > 3 && i < n; i++)
+        if (c[i].kind != OPT_LATER &&
+            distance(word, len, c[i].word, strlen(c[i].word)) <= 1)
+            return c[i].word;
+    return NULL;
+}
+
 const char *opt_one_edit(const char *name, size_t len, unsigned of)
 {
     const char *near = nearest(own(), name, len, of, 1, true);

@@ -88,6 +88,9 @@ const char *opt_group_title(enum opt_group group);
 const char *opt_arg(const struct opt_row *row);
 
 const struct opt_command *opt_find_command(const char *word);
+/* What was most likely meant by a program that is not there: a command one edit
+ * away, or "--help" for "help"; or NULL. */
+const char *opt_near_command(const char *word);
 
 /* Dashes and underscores are the same. NULL where there is none. */
 const struct opt_row *opt_find(const char *name, size_t len);

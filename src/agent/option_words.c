@@ -79,8 +79,8 @@ static int nnodes_read(const struct opt_value *v, struct options *o,
     if (!read_small(colon ? colon + 1 : v->text, 1, OPT_MAX_NNODES,
                     &o->nnodes) ||
         (colon && !read_small(low, 1, o->nnodes, &o->min_nodes)))
-        return opt_fault(v, e, "use a number of pods from 1 to %d, or MIN:MAX",
-                         OPT_MAX_NNODES);
+        return opt_fault(v, e, "use a number of pods from 1 to %d, or MIN:MAX "
+                         "with MIN at most MAX", OPT_MAX_NNODES);
     if (!colon)
         o->min_nodes = o->nnodes;
     return 0;
@@ -131,8 +131,9 @@ static int restarts_read(const struct opt_value *v, struct options *o,
         return opt_fault(v, e, "use N/PERIOD: 5/1h is five in an hour");
     if (!read_small(slash ? n : v->text, 0, slash ? 1000 : 1000000,
                     &o->max_restarts))
-        return opt_fault(v, e, "use a number from 0 to %d",
-                         slash ? 1000 : 1000000);
+        return opt_fault(v, e, "use a number from 0 to %d%s",
+                         slash ? 1000 : 1000000,
+                         slash ? "" : ", or N/PERIOD: 5/1h");
     return 0;
 }
 

@@ -12,6 +12,14 @@ static bool is_torchrun(const struct reader *r)
     return r->command->command == CMD_TORCHRUN;
 }
 
+/* "nproc 2", as a list in a manifest may have it. */
+static bool is_two_words(const struct reader *r, const char *name, size_t len)
+{
+    const char *blank = memchr(name, ' ', len);
+
+    return blank && opt_find_in(r->table, name, (size_t)(blank - name));
+}
+
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
                    const char *name)
@@ -23,6 +31,9 @@ static int unknown(struct reader *r, const char *word, size_t len,
     const char *program = is_torchrun(r) ? "agent torchrun" : "agent";
 
     (void)opt_shown(shown, word, len);
+    if (is_two_words(r, name, len - (size_t)(name - word)))
+        return err_set(r->e, ERR_USAGE, "%s: this is one word: make the option "
+                       "and its value two, or write = for the blank", shown);
     if (!near || len < (size_t)(name - word) + 2)
         return err_set(r->e, ERR_USAGE, "%s: no such option; see %s --help",
                        shown, program);
@@ -175,9 +186,11 @@ static int check_run(struct reader *r)
 
     if (!o->any_node_rank && o->node_rank >= o->nnodes)
         return err_set(r->e, ERR_USAGE,
-                       "%s %u must be less than %s %u",
+                       "%s %u must be less than %s %u%s",
                        options_said_by(o, TOPO_NODE_RANK), o->node_rank,
-                       options_said_by(o, TOPO_NNODES), o->nnodes);
+                       options_said_by(o, TOPO_NNODES), o->nnodes,
+                       o->origins[TOPO_NNODES] == BY_DEFAULT
+                           ? ", the default: say how many pods there are" : "");
     if (o->nnodes > 1 && o->barrier_port == o->master_port)
         return err_set(r->e, ERR_USAGE, "port %u is both --master-port and "
                        "--barrier-port; give another --barrier-port, the same "

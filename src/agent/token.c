@@ -64,10 +64,10 @@ static int check(struct bytes *b, const char *what, struct err *e)
            (b->at[b->len - 1] == '\n' || b->at[b->len - 1] == '\r'))
         b->len--;
     if (b->len == 0)
-        return err_set(e, ERR_USAGE, "%.200s: the token is empty; without a "
+        return err_set(e, ERR_USAGE, "%s: the token is empty; without a "
                        "token leave it out", what);
     if (b->len > TOKEN_MAX)
-        return err_set(e, ERR_USAGE, "%.200s: the token is longer than %d "
+        return err_set(e, ERR_USAGE, "%s: the token is longer than %d "
                        "bytes", what, TOKEN_MAX);
     return 0;
 }
@@ -86,16 +86,18 @@ static int make_key(const struct bytes *b, struct auth *ret, struct err *e)
 static int take(const char *file, char *value, struct bytes *b,
                 struct auth *ret, struct token_notes *notes, struct err *e)
 {
+    char what[256] = "AGENT_TOKEN";
     int r = 0;
 
     if (file) {
+        (void)snprintf(what, sizeof what, "--token-file %.200s", file);
         r = read_file(file, b, notes, e);
     } else {
         b->len = strnlen(value, sizeof b->at);
         memcpy(b->at, value, b->len);
     }
     if (r == 0)
-        r = check(b, file ? file : "AGENT_TOKEN", e);
+        r = check(b, what, e);
     if (r != 0)
         return r;
     notes->is_short = b->len < TOKEN_SHORT;

@@ -237,13 +237,14 @@ static int check_local(struct topo_guess *g, const char *name,
 /* The first host of the host file is where rank 0 runs. */
 static int complete_mpi(struct topo_guess *g)
 {
-    const char *line;
+    const char *line, *file;
     size_t len;
 
     g->is_complete = g->at[TOPO_NNODES].text && g->at[TOPO_NODE_RANK].text;
     if (!g->is_complete || topo_has_zero(g))
         return 0;
     line = topo_place(g)->hostfile;
+    file = line ? topo_place(g)->hostfile_name : NULL;
     while (line && *line) {
         line += strspn(line, " \t\r\n");
         len = strcspn(line, " \t\r\n:");
@@ -253,9 +254,11 @@ static int complete_mpi(struct topo_guess *g)
             return 0;
         line += strcspn(line, "\n");
     }
-    return topo_fail(g, "%s=%s, and where rank 0 runs is not told: give "
-                     "--master-addr HOST, the host of rank 0",
-                     g->at[TOPO_NNODES].source, g->at[TOPO_NNODES].text);
+    return topo_fail(g, "%s=%s, and where rank 0 runs is not told%s%.80s%s: "
+                     "give --master-addr HOST, the host of rank 0",
+                     g->at[TOPO_NNODES].source, g->at[TOPO_NNODES].text,
+                     file ? " ('" : "", file ? file : "",
+                     file ? "' names no host)" : "");
 }
 
 static const struct row open_mpi[] = {

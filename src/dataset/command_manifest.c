@@ -33,8 +33,9 @@ static int output_fault(const struct output *o, const char *what,
                    ? ERR_USAGE
                    : ERR_RESOURCE;
 
-    return err_set(e, code, "%s '%s': %s", what, path_show(&p, NULL, o->path),
-                   strerror(error));
+    return err_set(e, code, "%s '%s': %s%s", what,
+                   path_show(&p, NULL, o->path), strerror(error),
+                   code == ERR_USAGE ? ": give an -o that can be written" : "");
 }
 
 /* Split `real` into folder and name; the temporary file lies beside it. */

@@ -48,8 +48,11 @@ static int print_bad(const struct verify_report *r)
 
 static void log_bad(const struct manifest *m, const struct verify_report *r)
 {
-    log_error("%s: %zu of %zu files %s bad", m->name, r->n_bad, m->n_entries,
-              r->n_bad == 1 ? "is" : "are");
+    log_error("%s: %zu of %zu files %s bad%s", m->name, r->n_bad, m->n_entries,
+              r->n_bad == 1 ? "is" : "are",
+              r->n_bad == m->n_entries && worst(r) == ERR_NODATA
+                  ? ": is DIR, or else the manifest's folder, where they are?"
+                  : "");
 }
 
 static int verify_hashes(struct manifest *m, const char *folder, bool quiet)

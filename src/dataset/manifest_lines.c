@@ -273,7 +273,8 @@ static int read_line(struct line *l, enum armour *state)
     if (l->end > l->at && at(l, l->end - 1) == '\r')
         l->end--;
     if (memchr(l->r->text + l->at, '\0', l->end - l->at))
-        return fail(l, l->at, "a NUL: it is no text");
+        return fail(l, l->at, "a NUL byte: this is data and no manifest; "
+                    "agent manifest DIR writes one");
     if (is_armour(l, state))
         return 0;
     while (at(l, l->at) == ' ' || at(l, l->at) == '\t')

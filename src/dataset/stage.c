@@ -201,5 +201,8 @@ int stage_run(const struct stage_request *req, stage_progress_fn *progress,
     }
     ret->n_bytes = m.n_bytes;
     manifest_free(&m);
+    if (rc == -ERR_NODATA && !req->source)
+        rc = err_set(e, ERR_NODATA, "%s (without --source files are looked for "
+                     "in the manifest's folder)", e->text);
     return rc;
 }

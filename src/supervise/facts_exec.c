@@ -37,6 +37,18 @@ static bool find_file(const char *command, char path[PATH_MAX])
     return false;
 }
 
+/* A script beside agent, meant as Python's argument or with "./" before it. */
+static void say_here(struct text *t, const char *command)
+{
+    struct stat st;
+
+    if (!strchr(command, '/') && stat(command, &st) == 0 &&
+        S_ISREG(st.st_mode))
+        text_add(t, "'%.120s' was not found in PATH; it is in this folder: "
+                 "use ./%.120s, or the name of its interpreter before it",
+                 command, command);
+}
+
 static void read_head(const char *path, struct program *ret, bool *ret_empty)
 {
     uint8_t head[PROGRAM_HEAD];
@@ -134,8 +146,11 @@ void facts_exec(const char *command, int exec_errno, char *out, size_t cap)
     bool is_empty;
 
     text_init(&t, out, cap);
-    if (!find_file(command, path))
+    if (!find_file(command, path)) {
+        say_here(&t, command);
+        t.len = text_make_line(out, cap - 1);
         return;
+    }
     read_head(path, &p, &is_empty);
     if (exec_errno == ENOENT)
         say_missing(&t, path, &p);

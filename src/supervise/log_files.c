@@ -232,8 +232,10 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
         r = f->open_errno;
         (void)pthread_join(f->thread, NULL);
         files_free(f);
-        return err_set(e, ERR_RESOURCE, "--log-dir %s: %s", c->dir,
-                       strerror(r));
+        return err_set(e, ERR_RESOURCE, "--log-dir %s: %s%s", c->dir,
+                       strerror(r),
+                       r == EACCES || r == EPERM || r == EROFS || r == ENOTDIR
+                           ? ": give a folder that can be written to" : "");
     }
     *ret = f;
     return 0;
