@@ -119,8 +119,9 @@ static void print_text(FILE *out, const struct opt_command *of)
                      "agent(1).\n");
     if (of->command == CMD_RUN)
         fprintf(out, "\nEach option of run is also a variable: AGENT_GRACE=10s "
-                     "is --grace 10s.\nDurations: 500ms, 10s, 5m, 2h. See "
-                     "agent(1), agent COMMAND --help.\n");
+                     "is --grace 10s.\nDurations: 500ms, 10s, 5m, 2h. More on "
+                     "each, and exit codes: agent(1),\nor agent --help=man | "
+                     "man -l -. Commands: agent COMMAND --help.\n");
 }
 
 static void print_env(FILE *out)

@@ -215,7 +215,8 @@ static const char tail_2[] =
     "      --dataset /data/digits.json --stage /scratch \\e\n"
     "      --nproc 4 -- python train.py\n"
     ".Ed\n"
-    ".Sh SEE ALSO\n.Xr sha256sum 1 ,\n.Xr ddp 3\n";
+    ".Sh SEE ALSO\n.Xr agent-allreduce 1 ,\n.Xr agent-fetch 1 ,\n"
+    ".Xr agent-probe 1 ,\n.Xr sha256sum 1 ,\n.Xr ddp 3\n";
 
 void help_man(FILE *out)
 {

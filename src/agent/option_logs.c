@@ -195,7 +195,7 @@ static void log_max_print(const struct opt_row *row, const struct options *o,
 #define TYPE(id, name, arg, words, read, print)                                \
     const struct opt_type opt_type_##id = {name, arg, words, false, read,      \
                                            print}
-TYPE(log_format, "word", "FORMAT", log_format_words, log_format_read,
+TYPE(log_format, "word", "text|json", log_format_words, log_format_read,
      log_format_print);
 TYPE(overflow, "word", "block|drop", overflow_words, overflow_read,
      overflow_print);

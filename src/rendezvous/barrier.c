@@ -90,7 +90,7 @@ static void arrived(struct barrier *b, uint64_t now_ms, uint32_t rank,
         digest_text(ours, b->digest);
         f = bar_fault(b, ERR_MISMATCH,
                       "pods have different data sets: %s on node rank "
-                      "%u (%s), %s on node rank %u (%s)",
+                      "%u (%s), %s on node rank %u (%s): give all the same",
                       theirs, rank, p->hello.host, ours, b->digest_rank,
                       b->peers[b->digest_rank].hello.host);
         bar_finish(b, now_ms, ERR_MISMATCH, &f);

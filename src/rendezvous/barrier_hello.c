@@ -149,7 +149,8 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
 
     if (strcmp(m->job_id, b->cfg.job_id) != 0) {
         f = bar_fault(b, ERR_AUTH,
-                      "wrong job id: this pod says '%s', the job here is '%s'",
+                      "wrong job id: this pod says '%s', the job here is "
+                      "'%s': give all pods of a job the same --job-id",
                       m->job_id, b->cfg.job_id);
         bar_note_refused(b, m->node_rank, BAR_WRONG_JOB);
     } else if (m->nnodes != b->cfg.nnodes) {

@@ -124,6 +124,7 @@ is "different data sets: 78 on both" "$codes" '78 78'
 for r in 0 1; do
     is "both digests on pod $r" "$(grep -oE '[0-9a-f]{64}' "$T/pod$r.err" |
         sort -u | wc -l)" 2
+    has "... and what to do" "$T/pod$r.err" 'set.*: give all the same'
 done
 is "no worker ran" "$(cat "$T"/pod?.out)" ''
 next_job

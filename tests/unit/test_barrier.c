@@ -30,7 +30,8 @@ static void test_refusals(void **state)
     m = hello(1, 5);
     memcpy(m.job_id, "other", 6);
     say(10, 1, m);
-    refused(77, "wrong job id: this pod says 'other', the job here is 'job'");
+    refused(77, "wrong job id: this pod says 'other', the job here is 'job': "
+                "give all pods of a job the same --job-id");
     told("0:WELCOME 1:REFUSE x1 ");
     barrier_closed(&b, 11, 1);
     barrier_open(&b, 12, 2, "10.0.0.9:2");
