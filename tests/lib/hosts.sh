@@ -89,6 +89,7 @@ pod()
 {
     local name=$1 h=$2 r=$3 n=$4
     shift 4
+    fresh "$T/$name.out" "$T/$name.err"
     ip netns exec "$net-$h" unshare --fork --kill-child --pid --mount-proc --uts \
         "$agent" --nnodes "$n" --node-rank "$r" --master-addr zero \
         --restart-backoff 10ms:50ms --grace 1s "$@" \

@@ -9,6 +9,7 @@ pod()
 {
     local r=$1 n=$2
     shift 2
+    fresh "$T/pod$r.out" "$T/pod$r.err"
     timeout -k 5 120 "$agent" --nnodes "$n" --node-rank "$r" \
         --master-addr 127.0.0.1 --barrier-port "$barrier_port" "${fast[@]}" \
         "$@" >"$T/pod$r.out" 2>"$T/pod$r.err" </dev/null &

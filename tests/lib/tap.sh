@@ -86,6 +86,14 @@ skip()
     echo "ok $tap_n - $1 # SKIP $2"
 }
 
+# fresh FILE...: empty, and nobody else's. What is started in the background
+# empties its files when it gets to it: until then they have an older one's words.
+fresh()
+{
+    rm -f "$@"
+    touch "$@"
+}
+
 # until_true SECONDS COMMAND...: poll for an event, with a deadline.
 until_true()
 {

@@ -10,7 +10,7 @@ start()
 {
     local until=$1
     shift
-    : >"$T/out"
+    fresh "$T/out" "$T/err"
     "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null &
     bg=$!
     until_true 30 grep -qE "$until" "$T/out" "$T/err" || cat "$T/err"

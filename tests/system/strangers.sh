@@ -13,9 +13,10 @@ stay()
 {
     local name=$1
     shift
+    fresh "$T/$name"
     $strangers "$@" >"$T/$name" 2>"$T/$name.err" &
     helpers+=($!)
-    until_true 60 grep -q ready "$T/$name"
+    until_true 60 grep -q ready "$T/$name" || sed 's/^/# /' "$T/$name.err"
 }
 send_away()
 {

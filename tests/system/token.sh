@@ -103,6 +103,7 @@ is "and that job goes on as well" "$codes" '0 0'
 # Somebody else at pod 0's address.
 for how in welcome challenge mirror refuse; do
     next_job
+    fresh "$T/zero"
     $strangers zero "$barrier_port" $how >"$T/zero" &
     zero_pid=$!
     until_true 30 grep -q ready "$T/zero"
