@@ -211,6 +211,7 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 
     pod_past_take(p, now_ms, m);
     p->past.round_open = true;
+    p->past.open_ms = now_ms;
     p->world_size = m->world_size;
     p->round = m->round;
     p->runs = true;

@@ -58,7 +58,7 @@ struct pod_config {
                            get them in place of TERM. */
     bool has_stage, has_pre_start;
     bool restart_always; /* With `held`: who ended with 0, too. */
-    uint64_t restart_reset_ms; /* With `held`. */
+    uint64_t restart_reset_ms; /* Health that ends a row of failures. */
     uint64_t hang_timeout_ms;  /* For texts; */
     int hang_signal;           /* what hanging workers get first. */
     struct auth auth;
@@ -92,7 +92,8 @@ struct pod_past { /* What a new pod 0 is told: pod_past.c. */
     struct past past;    /* As pod 0 said, */
     uint64_t told_ms;    /* then. */
     uint32_t in_a_row;   /* Failures, of the job. */
-    bool round_open;     /* Pod 0 has started a round here, and not ended it. */
+    bool round_open;     /* Pod 0 has started a round here, and not ended it; */
+    uint64_t open_ms;    /* when it was started. */
     bool zero_lost;      /* So it was under one that is lost, and the next one
                             has not said yet that it knows; */
     uint64_t zero_lost_ms; /* and when it was lost. */

@@ -11,7 +11,7 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
 void pod_move(struct pod *p, enum pod_state to);
 
 /* The restarts that are used, in `buf`, which is returned. */
-#define POD_BUDGET_MAX 96
+#define POD_BUDGET_MAX 128
 const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX]);
 
 /* To pod 0, wherever it is; dropped while there is no connection, for

@@ -5,12 +5,22 @@
 
 #include "agent/pod_parts.h"
 
+/* Failures, of the job, as they are for the next pod 0. Nobody else knows how
+ * long the last one's round has run. */
+static uint32_t in_a_row(const struct pod *p)
+{
+    bool healthy = p->past.round_open && p->lost_ms - p->past.open_ms >=
+                                             p->cfg.restart_reset_ms;
+
+    return healthy ? 0 : p->past.in_a_row;
+}
+
 void pod_past_tell(const struct pod *p, uint64_t now_ms, struct wire_msg *m)
 {
     const struct pod_past *x = &p->past;
 
     m->n_restarts = p->n_restarts;
-    m->in_a_row = x->in_a_row;
+    m->in_a_row = in_a_row(p);
     m->past = x->past;
     past_age(&m->past, now_ms - x->told_ms);
     if (x->zero_lost) {
@@ -42,6 +52,7 @@ void pod_past_welcome(struct pod *p, const struct wire_msg *m)
         return;
     }
     if (x->round_open) {
+        x->in_a_row = in_a_row(p);
         x->zero_lost = true;
         x->zero_lost_ms = p->lost_ms;
     }

@@ -30,10 +30,12 @@ void bar_interrupted(struct barrier *b, uint64_t now_ms, uint32_t rank)
 static void stop_old_round(const struct barrier *b, uint64_t now_ms,
                            const struct bar_peer *p)
 {
-    bool zero = bar_has_lost_zero(b, &p->hello) && b->zero.text[0];
+    bool lost = bar_has_lost_zero(b, &p->hello);
+    bool zero = lost && b->zero.text[0]; /* Else one before it has counted. */
     struct failure f = bar_fault(b, ERR_PEER, "%s",
-                                 zero ? b->zero.text
-                                      : "the round that ran here is over");
+                                 zero   ? b->zero.text
+                                 : lost ? "node rank 0 was lost"
+                                        : "the round that ran here is over");
     uint64_t until = b->not_before_ms;
 
     f.kind = FAILURE_LOST;

@@ -151,7 +151,7 @@ static void charge(struct barrier *b, uint64_t now_ms, uint64_t gap_ms)
 
     f.kind = FAILURE_LOST;
     f.host[0] = '\0'; /* It may have run elsewhere. */
-    bar_note_failure(b, NULL);
+    bar_note_failure(b, now_ms, NULL);
     if (b->cfg.restart_never ||
         (!free && !bar_may_restart(b, now_ms, why, sizeof why))) {
         if (b->phase == BAR_GATHER)

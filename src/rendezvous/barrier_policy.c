@@ -6,12 +6,15 @@
 
 #include <string.h>
 
-void bar_note_failure(struct barrier *b, const struct failure *f)
+void bar_note_failure(struct barrier *b, uint64_t now_ms,
+                      const struct failure *f)
 {
     bool early = f && f->kind == FAILURE_WORKER && f->ran_ms < BARRIER_SAME_MS;
     /* Servers are numbered by themselves. */
     uint32_t who = f ? f->rank ^ (uint32_t)f->role << 30 : 0;
 
+    if (b->phase == BAR_RUN && now_ms - b->round_ms >= b->cfg.restart_reset_ms)
+        b->n_failures_in_a_row = 0;
     if (!early) {
         b->same.n = 0;
     } else if (b->same.n > 0 && b->same.rank == who &&

@@ -6,8 +6,10 @@
 #include "rendezvous/barrier.h"
 
 /* Note which failure ended a round, for --same-failure-limit; NULL: one that
- * breaks the row. */
-void bar_note_failure(struct barrier *b, const struct failure *f);
+ * breaks the row. The back-off is back at its least after a round that was long
+ * enough, whatever has ended it. */
+void bar_note_failure(struct barrier *b, uint64_t now_ms,
+                      const struct failure *f);
 /* Whether this failure must not be retried; then why, in words, in `why`.
  * `same`: how often in a row it was the same, early. */
 bool bar_is_permanent(const struct barrier *b, const struct failure *cause,

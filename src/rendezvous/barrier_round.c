@@ -149,8 +149,6 @@ static void restart_or_finish(struct barrier *b, uint64_t now_ms, int code,
         bar_finish_because(b, now_ms, code, code ? cause : NULL, why);
         return;
     }
-    if (now_ms - b->round_ms >= b->cfg.restart_reset_ms)
-        b->n_failures_in_a_row = 0;
     delay = bar_count_restart(b, now_ms, ++b->n_failures_in_a_row, why,
                               sizeof why);
     next_round(b, now_ms, cause, delay, why);
@@ -167,7 +165,7 @@ static void count_loss(struct barrier *b, uint64_t now_ms,
     p->n_losses++;
     p->last_loss_ms = now_ms;
     bar_note_lost(b, now_ms, f->node_rank, 0);
-    bar_note_failure(b, NULL);
+    bar_note_failure(b, now_ms, NULL);
     if (b->cfg.restart_never)
         bar_finish_because(b, now_ms, ERR_PEER, f,
                            "--restart-policy is never");
@@ -216,7 +214,7 @@ void bar_worker_failed(struct barrier *b, uint64_t now_ms,
 {
     char why[BARRIER_WHY_MAX];
 
-    bar_note_failure(b, cause);
+    bar_note_failure(b, now_ms, cause);
     if (bar_is_permanent(b, cause, b->same.n, why, sizeof why))
         bar_finish_because(b, now_ms, cause->code, cause, why);
     else
@@ -247,7 +245,7 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
         settle_now(b, now_ms);
         return;
     }
-    bar_note_failure(b, NULL);
+    bar_note_failure(b, now_ms, NULL);
     next_round(b, now_ms, cause, 0, "an announced stop costs no restart");
 }
 
@@ -257,7 +255,7 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
 
     (void)snprintf(f.text, sizeof f.text, "node rank %u (%s, %s) joins", rank,
                    b->peers[rank].hello.host, b->peers[rank].addr);
-    bar_note_failure(b, NULL);
+    bar_note_failure(b, now_ms, NULL);
     next_round(b, now_ms, &f, 0, "costs no restart");
 }
 

@@ -36,6 +36,9 @@ void bar_fence(struct barrier *b, uint64_t until_ms);
 bool bar_is_elastic(const struct barrier *b);
 /* Enough have arrived to start, be it without some. */
 bool bar_has_enough(const struct barrier *b);
+/* Until when those that are missing may run workers of an older pod 0's round;
+ * 0: none may. */
+uint64_t bar_missing_until(const struct barrier *b);
 /* A pod is there that the running round does not have: start anew with it. */
 void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank);
 /* barrier_hosts.c: the pods of the round, for START; "" where cfg has no

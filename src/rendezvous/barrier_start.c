@@ -111,12 +111,18 @@ static bool is_last_call_over(struct barrier *b, uint64_t now_ms)
 
 /* A new pod 0 does not know who had workers under the last one. Who is missing
  * stops them within the lease that it had from that one. */
+uint64_t bar_missing_until(const struct barrier *b)
+{
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->last_zero == 0)
+        return 0;
+    return b->begin_ms + bar_lease_ms(b);
+}
+
 static bool are_missing_over(struct barrier *b, uint64_t now_ms)
 {
-    uint64_t until = b->begin_ms + bar_lease_ms(b);
+    uint64_t until = bar_missing_until(b);
 
-    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->last_zero == 0 ||
-        now_ms >= until)
+    if (now_ms >= until)
         return true;
     bar_wake_often(b, now_ms, until);
     return false;

@@ -173,17 +173,38 @@ static void add_strays(struct text *t, const struct barrier *b, bool news,
     }
 }
 
-/* Enough are there, and yet nothing starts: why, and for how long. */
-static void add_hold(struct text *t, const struct barrier *b, uint64_t now_ms)
+static uint64_t last_call_until(const struct barrier *b)
 {
-    if (now_ms >= b->not_before_ms || !bar_has_enough(b))
-        return;
+    if (b->counts[PEER_ARRIVED] == b->cfg.nnodes || b->enough_ms == 0)
+        return 0;
+    return b->enough_ms + b->cfg.last_call_ms;
+}
+
+/* Enough are there, and yet nothing starts: why, and for how long. */
+static bool add_hold(struct text *t, const struct barrier *b, uint64_t now_ms)
+{
+    uint64_t until = b->not_before_ms, missing = bar_missing_until(b),
+             call = last_call_until(b);
+    const char *why = b->fence_ms > now_ms
+                          ? ": workers of a pod that was silent may still run"
+                          : ": the back-off after a failure";
+
+    if (missing > until) {
+        until = missing;
+        why = ": a missing pod may still run workers under the last node rank "
+              "0";
+    }
+    if (call > until) {
+        until = call;
+        why = ": the last call for the others";
+    }
+    if (now_ms >= until || !bar_has_enough(b))
+        return false;
     text_add(t, "%s%u of %u pods are there; no round starts within ",
              t->len ? "; " : "", b->counts[PEER_ARRIVED], b->cfg.nnodes);
-    text_add_duration(t, b->not_before_ms - now_ms);
-    text_add(t, b->fence_ms > now_ms
-                    ? ": workers of a pod that was silent may still run"
-                    : ": the back-off after a failure");
+    text_add_duration(t, until - now_ms);
+    text_add(t, "%s", why);
+    return true;
 }
 
 void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
@@ -197,7 +218,7 @@ void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
         add_those(&t, &those, now_ms);
     if (b->counts[PEER_ARRIVED] < b->cfg.nnodes)
         add_strays(&t, b, false, now_ms);
-    add_hold(&t, b, now_ms);
+    (void)add_hold(&t, b, now_ms);
 }
 
 static void summary(struct barrier *b, uint64_t now_ms)
@@ -262,9 +283,7 @@ static void news(struct barrier *b, uint64_t now_ms)
     bar_forget_news(b);
     if (t.len == 0 || (all && b->fence_ms <= now_ms))
         return;
-    if (all)
-        add_hold(&t, b, now_ms);
-    else
+    if (!add_hold(&t, b, now_ms) && !all)
         text_add(&t, "; %u of %u pods are there", b->counts[PEER_ARRIVED],
                  b->cfg.nnodes);
     for (uint32_t i = first; i < b->cfg.nnodes; i++)

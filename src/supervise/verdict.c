@@ -241,6 +241,11 @@ static void add_cause(struct text *t, const struct verdict *v)
 void verdict_restarts(struct text *t, uint32_t used, uint32_t budget,
                       uint64_t period_ms)
 {
+    if (period_ms == 0 && used > budget) { /* Pod 0 has another budget. */
+        text_add(t, "%u restart%s used, which node rank 0 allows and "
+                 "--max-restarts %u here does not", used, plural(used), budget);
+        return;
+    }
     if (period_ms == 0) {
         text_add(t, "%u of %u restarts used", used, budget);
         return;
@@ -262,7 +267,8 @@ static void add_story(struct text *t, const struct verdict *v)
         add_finished(t, v);
     } else {
         add_cause(t, v);
-        if (v->n_rounds > 0 || v->cause.kind == FAILURE_PREPARE)
+        if (v->n_rounds > 0 || v->n_restarts > 0 ||
+            v->cause.kind == FAILURE_PREPARE)
             add_restarts(t, v);
         if (v->n_rounds == 0)
             text_add(t, "; no worker was started%s",

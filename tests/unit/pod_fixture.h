@@ -119,7 +119,8 @@ static inline void told(const char *want)
 static inline void make(uint32_t rank, uint32_t nnodes, bool stage)
 {
     struct pod_config cfg = {.node_rank = rank, .nnodes = nnodes, .nproc = 2,
-                             .max_restarts = 1, .incarnation = 9,
+                             .max_restarts = 1, .restart_reset_ms = 600000,
+                             .incarnation = 9,
                              .barrier_timeout_ms = 60000,
                              .rejoin_timeout_ms = 30000, .grace_ms = 1000,
                              .has_stage = stage, .job_id = "j", .host = "h",

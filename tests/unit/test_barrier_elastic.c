@@ -113,6 +113,12 @@ static void test_last_call(void **state)
     arrive(100, 2, 0);
     told("0:WELCOME 2:WELCOME ");
     assert_true(barrier_deadline(&b) <= 100 + LAST_CALL_MS);
+    alive(9000, 2);
+    barrier_timeout(&b, 10100);
+    assert_string_equal(last.text, "node ranks 1,3 not seen yet; 2 of 4 pods "
+                                   "are there; no round starts within 20 s: "
+                                   "the last call for the others");
+    alive(20000, 2);
     alive(29000, 2);
     story[0] = '\0';
     barrier_timeout(&b, 99 + LAST_CALL_MS);

@@ -378,6 +378,36 @@ static void replace(uint64_t now, uint64_t incarnation)
     barrier_timeout(&b, now + BARRIER_RESUME_MS);
 }
 
+/* What ends a healthy round need not be a failure that costs a restart. */
+static void test_free_ends_reset_the_backoff(void **state)
+{
+    struct barrier_config c = usual(2);
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        bool healthy = i & 1, is_loss = i & 2;
+        uint64_t end;
+
+        run_with(&c);
+        fail_with(1000, 1);
+        gather(1100);
+        end = b.round_ms + c.restart_reset_ms - (healthy ? 0 : 5000);
+        if (is_loss) {
+            replace(end, 201);
+        } else {
+            say(end, 1, left());
+            say(end, 1, (struct wire_msg){.kind = WIRE_BYE});
+            replace(end + 10, 201);
+        }
+        assert_int_equal(b.n_restarts, 1);
+        gather(end + BARRIER_RESUME_MS + 100);
+        fail_with(end + 10000, 1);
+        assert_int_equal(b.n_restarts, 2);
+        assert_in_range(last.delay_ms, healthy ? 750 : 1500,
+                        healthy ? 1000 : 2000);
+    }
+}
+
 static void test_losses(void **state)
 {
     (void)state;
@@ -464,6 +494,7 @@ int main(void)
         cmocka_unit_test(test_backoff_bounds),
         cmocka_unit_test(test_backoff_edges),
         cmocka_unit_test(test_health_resets_the_backoff),
+        cmocka_unit_test(test_free_ends_reset_the_backoff),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_loss_without_restarts),
         cmocka_unit_test(test_told_to_stop),

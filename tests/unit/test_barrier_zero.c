@@ -76,6 +76,13 @@ static void test_missing(void **state)
     c.last_call_ms = 1000;
     begin_with(&c);
     arrive_with(1000, from(1, WIRE_END_CLOSED));
+    say(9000, 1, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, lease() - 7000);
+    assert_int_equal(last.kind, WIRE_WAITING);
+    assert_string_equal(last.text,
+                        "node rank 2 not seen yet; 2 of 3 pods are there; no "
+                        "round starts within 7 s: a missing pod may still run "
+                        "workers under the last node rank 0");
     say(1 + lease() - 1, 1, (struct wire_msg){.kind = WIRE_PING});
     barrier_timeout(&b, 1 + lease() - 1);
     assert_int_equal(b.phase, BAR_GATHER);

@@ -118,11 +118,14 @@ static void test_restarts(void **state)
         {1, 3, 0, "1 of 3 restarts used"},
         {1, 1, 2000, "1 restart used, at most 1 within 2 s"},
         {7, 2, 3600000, "7 restarts used, at most 2 within 60 min"},
+        /* The others have another option than pod 0. */
+        {2, 1, 0, "2 restarts used, which node rank 0 allows and "
+                  "--max-restarts 1 here does not"},
     };
 
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        char buf[96];
+        char buf[128];
         struct text t;
 
         text_init(&t, buf, sizeof buf);
@@ -280,6 +283,9 @@ static void test_a_fault_of_a_pod(void **state)
 
     (void)state;
     v.n_rounds = 0;
+    assert_verdict(&v, "failed with exit code 65 (data): raw/t10k: 5 bytes, "
+                       "not 7; 3 of 3 restarts used; no worker was started");
+    v.n_restarts = 0;
     assert_verdict(&v, "failed with exit code 65 (data): raw/t10k: 5 bytes, "
                        "not 7; no worker was started");
     v.cause.node_rank = 1;
