@@ -214,6 +214,11 @@ $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
     openat read pread write close fsync syncfs mkdirat unlinkat renameat \
     renameat2 symlinkat linkat fstat fstatat syscall fstatfs \
     nanosleep)
+# Ranks on hosts that the test makes up: tests/unit/ddp_pods.h.
+$(addprefix $(O)/tests/test_ddp_,inject random reducer): \
+    wraps := -Wl,--wrap=ddp_shm_host
+$(O)/tests/test_ddp_rails: \
+    wraps := $(addprefix -Wl$(comma)--wrap=,ddp_shm_host ddp_shm_create)
 # Any file system is one that hosts share.
 $(O)/tests/test_lease: wraps := $(addprefix -Wl$(comma)--wrap=,fstatfs flock \
     mkdirat open openat renameat renameat2 statx)

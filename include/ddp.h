@@ -38,7 +38,7 @@
  *                      number is seconds; default 60s
  *   DDP_BOOTSTRAP_PORT the port to gather on, in place of MASTER_PORT; needed
  *                      where the program itself listens on MASTER_PORT
- *   DDP_TRANSPORT      auto (the default) or tcp: no shared memory
+ *   DDP_TRANSPORT      auto (the default) or tcp: no shared memory at all
  *   DDP_SOCKETS        1 (the default) to 16 TCP connections that share the
  *                      elements between two neighbours in the ring; that of
  *                      rank 0 counts for all
@@ -47,9 +47,11 @@
  * rank 0, IPv4 or IPv6. Nothing is encrypted: keep the job on a network of its
  * own. Where all ranks are on one machine, of one user and in one network and
  * PID namespace, data goes through memory that they share (a memfd of some
- * MiB; /dev/shm is not used), and the connections only tell who died; where
- * that is not possible on one of them,
- * all use TCP.
+ * MiB; /dev/shm is not used), and the connections only tell who died. Where
+ * they are on several, equally many and at least two on each, all_reduce and
+ * barrier go through such memory on each machine, and over TCP between ranks
+ * that are the same number of theirs. Where either is not possible for one of
+ * the ranks, all use TCP.
  *
  * CALLS. A collective (all_reduce, broadcast, ...) is made by all ranks, in
  * the same order and with the same count, type, op and root; differences are

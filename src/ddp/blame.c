@@ -9,6 +9,8 @@
 int ddp_blame(struct ddp_comm *c, const struct ddp_request *q,
               struct ddp_error *err, int code, int peer, const char *why)
 {
+    if (q->whole)
+        q = q->whole;
     (void)ddp_fault(err, code, c->rank, peer, "%s (call %llu): %s",
                     ddp_what_name(q->what), (unsigned long long)c->n_calls,
                     why);
@@ -84,33 +86,52 @@ static enum word pair_word(struct ddp_comm *c, struct ddp_pair *p)
  * the shared memory. */
 static bool is_through(const struct ddp_comm *c, int rank)
 {
-    const struct ddp_shm_rank *k = c->shm ? &c->shm->ranks[rank] : NULL;
+    int seat = c->shm ? ddp_shm_seat(c->shm, rank) : -1;
+    const struct ddp_shm_rank *k = seat < 0 ? NULL : &c->shm->ranks[seat];
 
     return k && (atomic_load(&k->has_left) ||
                  (c->is_sharing && ddp_shm_is_at(&k->done, c->shm->chunk)));
 }
 
-/* The last word of a rank, on whatever connects it to this one. */
-static enum word last_word(struct ddp_comm *c, int rank)
+/* The last word that came by the connections of a ring: of a rank, or of any
+ * (-1), where all are asked. */
+static enum word links_word(struct ddp_comm *c, struct ddp_links *l, int rank)
 {
-    struct ddp_links *l = &c->links;
-    enum word w = (c->lives.is_known[rank] & DDP_LIFE_TOLD) ? FAULT
-                  : is_through(c, rank)                     ? LEFT
-                                                            : NONE;
+    enum word w = NONE;
 
-    if (w == NONE && l->prev.rank == rank)
-        w = conn_word(c, &l->prev, &c->prev_ahead);
-    if (w == NONE && l->next.rank == rank)
-        w = conn_word(c, &l->next, &c->next_ahead);
-    for (unsigned i = 0; i < l->n_pairs && w == NONE; i++)
-        if (l->pairs[i].rank == rank)
+    if (rank < 0 || l->prev.rank == rank)
+        w = conn_word(c, &l->prev, &l->prev_ahead);
+    if (rank < 0 || (w == NONE && l->next.rank == rank))
+        w = conn_word(c, &l->next, &l->next_ahead);
+    for (unsigned i = 0; i < l->n_pairs; i++)
+        if (rank < 0 || (w == NONE && l->pairs[i].rank == rank))
             w = pair_word(c, &l->pairs[i]);
     return w;
 }
 
+/* The last word of a rank, on whatever connects it to this one. */
+static enum word last_word(struct ddp_comm *c, int rank)
+{
+    enum word w = (c->lives.is_known[rank] & DDP_LIFE_TOLD) ? FAULT
+                  : is_through(c, rank)                     ? LEFT
+                                                            : NONE;
+
+    if (w == NONE)
+        w = links_word(c, &c->links, rank);
+    return w == NONE ? links_word(c, &c->rail, rank) : w;
+}
+
+/* A rank of another pod, where this one waits for those of its own: it may be
+ * through with the call. */
+static bool is_elsewhere(const struct ddp_comm *c, int rank)
+{
+    return c->shm && c->is_sharing && ddp_shm_seat(c->shm, rank) < 0;
+}
+
 /* The first rank that ended and said nothing, among those that ended before
  * `peer` did, or among all where that one has not: then *ret_peer is false.
- * -1: there is none. */
+ * With -1 for a peer, of those that this part of the call needs. -1: there is
+ * none. */
 static int find_dead(struct ddp_comm *c, int peer, bool *ret_peer)
 {
     unsigned n = ddp_lives_look(&c->lives);
@@ -120,6 +141,7 @@ static int find_dead(struct ddp_comm *c, int peer, bool *ret_peer)
     for (unsigned i = 0; i < n && !*ret_peer; i++) {
         *ret_peer = c->lives.ended[i] == peer;
         if (dead < 0 && !*ret_peer &&
+            !(peer < 0 && is_elsewhere(c, c->lives.ended[i])) &&
             last_word(c, c->lives.ended[i]) == NONE)
             dead = c->lives.ended[i];
     }
@@ -129,14 +151,10 @@ static int find_dead(struct ddp_comm *c, int peer, bool *ret_peer)
 /* A FAULT that has come from any rank by now. */
 static bool find_fault(struct ddp_comm *c, struct ddp_frame *ret)
 {
-    struct ddp_links *l = &c->links;
-
     if (c->shm && ddp_shm_failed(c->shm, ret))
         return true;
-    (void)conn_word(c, &l->prev, &c->prev_ahead);
-    (void)conn_word(c, &l->next, &c->next_ahead);
-    for (unsigned i = 0; i < l->n_pairs; i++)
-        (void)pair_word(c, &l->pairs[i]);
+    (void)links_word(c, &c->links, -1);
+    (void)links_word(c, &c->rail, -1);
     *ret = c->fault;
     return c->has_fault;
 }
@@ -179,7 +197,7 @@ int ddp_blame_by_frame(struct ddp_comm *c, const struct ddp_request *q,
         strncat(first.text, f->text, sizeof first.text - 1);
         ddp_shm_fail(c->shm, &first);
     }
-    ddp_links_end(&c->links, f);
+    ddp_comm_end(c, f);
     return code;
 }
 
@@ -238,6 +256,8 @@ void ddp_call_frame(const struct ddp_comm *c, const struct ddp_request *q,
                     struct ddp_frame *ret)
 {
     memset(ret, 0, sizeof *ret);
+    if (q->whole)
+        q = q->whole;
     ret->kind = DDP_CALL;
     ret->what = q->what;
     ret->type = (uint32_t)q->type;

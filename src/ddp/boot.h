@@ -22,12 +22,22 @@
 #include "ddp/pair.h"
 #include "ddp/shm.h"
 
-/* Connections to the neighbours in the ring. Control carries frames both
+/* What a neighbour said during one call that is about the next one, as it
+ * may be one call ahead. */
+struct ddp_ahead {
+    bool has_call;
+    struct ddp_frame call;
+    bool said_bye; /* It has left by ddp_free. */
+};
+
+/* Connections to the neighbours in a ring. Control carries frames both
  * ways, data elements one way: from prev to here, from here to next. Where
  * there are several for data, stripes of their bytes take turns on them. Pairs
  * are for small calls, where all ranks have them: else there are none. */
 struct ddp_links {
+    unsigned seat, seats; /* This rank's place in the ring; how many it has. */
     struct ddp_conn prev, next;
+    struct ddp_ahead prev_ahead, next_ahead;
     unsigned n_data;
     int prev_data[DDP_SOCKETS_MAX], next_data[DDP_SOCKETS_MAX];
     uint64_t n_in, n_out; /* Bytes of data so far. */

@@ -2,7 +2,7 @@
 #ifndef DDP_CALL_H
 #define DDP_CALL_H
 
-#include "ddp/comm.h"
+#include "ddp/beside.h"
 
 /* A neighbour, as this call sees it. */
 struct ddp_side {
@@ -16,11 +16,13 @@ struct ddp_side {
 
 struct ddp_call {
     struct ddp_comm *c;
+    struct ddp_links *l; /* The ring that it goes over. */
     const struct ddp_request *q;
     struct ddp_error *err;
     struct ddp_schedule schedule;
     struct ddp_frame mine; /* The CALL frame. */
     struct ddp_side prev, next;
+    struct ddp_beside beside; /* Where there are rails: the other ring. */
     uint8_t *tmp;          /* DDP_TMP, or NULL. */
     unsigned n_sent, n_got;    /* Steps done, */
     size_t sent, got;          /* and bytes of the current ones. */

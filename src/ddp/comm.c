@@ -2,7 +2,9 @@
 #include "ddp/comm.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
+#include "ddp/meet.h"
 #include "ddp/nccl.h"
+#include "ddp/rails.h"
 #include "ddp/small.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ static void end(struct ddp_conn *conn, const struct ddp_frame *last)
     ddp_conn_close(conn);
 }
 
-void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last)
+static void end_links(struct ddp_links *l, const struct ddp_frame *last)
 {
     end(&l->prev, last);
     end(&l->next, last);
@@ -35,6 +37,12 @@ void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last)
     }
     for (unsigned i = 0; i < l->n_pairs; i++)
         ddp_pair_end(&l->pairs[i], last);
+}
+
+void ddp_comm_end(struct ddp_comm *c, const struct ddp_frame *last)
+{
+    end_links(&c->links, last);
+    end_links(&c->rail, last);
 }
 
 static void boot_free(struct ddp_boot *b)
@@ -52,12 +60,42 @@ static void boot_free(struct ddp_boot *b)
  * where memory is shared all of them, from the time on that all have it. */
 static void watch_lives(struct ddp_comm *c)
 {
-    const struct ddp_links *l = &c->links;
+    const struct ddp_links *const all[] = {&c->links, &c->rail};
 
-    for (unsigned i = 0; i < l->n_pairs; i++)
-        ddp_lives_conn(&c->lives, l->pairs[i].rank, l->pairs[i].fd);
+    for (unsigned k = 0; k < 2; k++) {
+        const struct ddp_links *l = all[k];
+
+        if (l == &c->rail && l->seats > 0) { /* The ring is watched already. */
+            ddp_lives_conn(&c->lives, l->prev.rank, l->prev.fd);
+            ddp_lives_conn(&c->lives, l->next.rank, l->next.fd);
+        }
+        for (unsigned i = 0; i < l->n_pairs; i++)
+            ddp_lives_conn(&c->lives, l->pairs[i].rank, l->pairs[i].fd);
+    }
     for (unsigned r = 0; c->shm && r < c->shm->n; r++)
-        ddp_lives_process(&c->lives, (int)r, c->shm->ranks[r].pid);
+        ddp_lives_process(&c->lives, c->shm->world[r], c->shm->ranks[r].pid);
+}
+
+/* By the ring that stands: rails where there may be some, else pairs. */
+static int connect_more(struct ddp_comm *c, const struct ddp_boot *b,
+                        struct ddp_error *err)
+{
+    struct ddp_home *homes = calloc((size_t)c->size, sizeof *homes);
+    uint64_t now = ddp_now(), timeout_ms = c->timeout_ms;
+    int rc;
+
+    /* For the calls over the ring: what is left of ddp_init's time. */
+    c->timeout_ms = b->deadline > now ? b->deadline - now : 1;
+    rc = homes ? ddp_meet_homes(c, b, homes, err)
+                : ddp_comm_no_memory(c, err);
+    if (!rc)
+        rc = ddp_rails_connect(c, b, homes, err);
+    if (!rc && c->rail.seats == 0)
+        rc = ddp_small_connect(c, b, homes, err);
+    c->timeout_ms = timeout_ms;
+    c->n_calls = 0; /* Those above are not the caller's. */
+    free(homes);
+    return rc;
 }
 
 /* Find the others and connect to the neighbours. */
@@ -68,7 +106,7 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
                          .deadline = ddp_now() + conf->timeout_ms};
     int rc;
 
-    if (!conf->no_shm && conf->size <= DDP_SHM_RANKS_MAX)
+    if (!conf->no_shm)
         ddp_shm_host(b.host);
     ddp_lives_init(&c->lives, (unsigned)conf->size);
     if (conf->rank == 0)
@@ -93,7 +131,7 @@ static int boot(struct ddp_comm *c, const struct ddp_conf *conf,
         c->shm = b.shm;
         b.shm = NULL;
     } else if (!rc && b.has_pairs) {
-        rc = ddp_small_connect(c, &b, err);
+        rc = connect_more(c, &b, err);
     }
     if (!rc)
         watch_lives(c);
@@ -112,6 +150,10 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
         c->local_rank = conf->local_rank;
         c->timeout_ms = conf->timeout_ms;
         c->links.prev.fd = c->links.next.fd = -1;
+        c->rail.prev.fd = c->rail.next.fd = -1;
+        c->rail.prev.rank = c->rail.next.rank = -1;
+        c->links.seat = (unsigned)conf->rank;
+        c->links.seats = (unsigned)conf->size;
         c->lives.fd = -1;
         atomic_init(&c->is_aborted, false);
         atomic_flag_clear(&c->busy);
@@ -144,7 +186,14 @@ void ddp_comm_tell(struct ddp_comm *c, const struct ddp_error *e)
     if (c->shm)
         ddp_shm_fail(c->shm, e);
     ddp_fault_put(e, &f);
-    ddp_links_end(&c->links, &f);
+    ddp_comm_end(c, &f);
+}
+
+int ddp_comm_no_memory(struct ddp_comm *c, struct ddp_error *err)
+{
+    (void)ddp_fault(err, DDP_ENOMEM, c->rank, -1, "out of memory");
+    ddp_comm_tell(c, err);
+    return err->code;
 }
 
 void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e)
@@ -164,10 +213,9 @@ void ddp_comm_free(struct ddp_comm *c)
     if (!c)
         return;
     ddp_nccl_free(c->nccl, c->broken.code != 0);
-    ddp_links_end(&c->links, &bye);
-    for (unsigned i = 0; i < c->links.n_pairs; i++)
-        ddp_pair_free(&c->links.pairs[i]);
-    free(c->links.pairs);
+    ddp_comm_end(c, &bye);
+    ddp_pairs_free(&c->links);
+    ddp_pairs_free(&c->rail);
     ddp_lives_free(&c->lives);
     ddp_shm_free(c->shm);
     ddp_socket_close(&c->wake_fd);

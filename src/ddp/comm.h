@@ -21,22 +21,15 @@
 
 #define DDP_SCRATCH (128 * 1024) /* Bytes taken off the wire at a time. */
 
-/* What a neighbour said during one call that is about the next one, as it
- * may be one call ahead. */
-struct ddp_ahead {
-    bool has_call;
-    struct ddp_frame call;
-    bool said_bye; /* It has left by ddp_free. */
-};
-
 struct ddp_comm {
     int rank, size, local_rank;
     uint64_t timeout_ms;
     uint64_t n_calls; /* Collectives so far; the same on all ranks. */
-    struct ddp_links links; /* Of size > 1. */
-    struct ddp_shm *shm;    /* Where all ranks share memory: share.h. */
+    struct ddp_links links; /* Of size > 1: the ring of all. */
+    struct ddp_links rail;  /* Seats > 0: that of rails.h. */
+    struct ddp_shm *shm;    /* Where all ranks share memory: share.h; with
+                             * rails, that of this pod's. */
     struct ddp_lives lives; /* Of the ranks that this one has to do with. */
-    struct ddp_ahead prev_ahead, next_ahead;
     bool is_sharing;        /* A call goes over the memory. */
     bool has_fault;         /* One came while blame.c looked for the dead: */
     struct ddp_frame fault; /* this. */
@@ -53,7 +46,8 @@ struct ddp_comm {
 /* Who wants calls of device memory queued. */
 enum ddp_queues { DDP_QUEUES_CALLER = 1, DDP_QUEUES_REDUCER = 2 };
 
-/* A collective, checked. `send` and `recv` as in ddp.h. */
+/* A collective, checked; `send` and `recv` as in ddp.h. Or a part of one, which
+ * has the same deadline, and says what it is a part of. */
 struct ddp_request {
     enum ddp_what what;
     const void *send;
@@ -61,6 +55,9 @@ struct ddp_request {
     size_t count, width;
     int type, op;
     unsigned root;
+    const struct ddp_request *whole; /* NULL: this is no part. */
+    uint64_t deadline;
+    size_t total; /* Of all ranks' blocks, where the last ones are shorter. */
 };
 
 /* Make the ring from *conf, as ddp_init; NULL with *err. */
@@ -68,9 +65,19 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
                               struct ddp_error *err);
 void ddp_comm_free(struct ddp_comm *c);
 
-/* Carry out a collective on a ring of two or more ranks. */
+/* Carry out a collective of two or more ranks, over whatever is best. */
+int ddp_host_run(struct ddp_comm *c, const struct ddp_request *q,
+                 struct ddp_error *err);
+
+/* Carry out a collective on a ring of two or more ranks: that of all, or any
+ * of this rank's. */
 int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
                  struct ddp_error *err);
+int ddp_ring_run_on(struct ddp_comm *c, struct ddp_links *l,
+                    const struct ddp_request *q, struct ddp_error *err);
+
+/* Fail for want of memory, while ddp_init runs, and tell the others. */
+int ddp_comm_no_memory(struct ddp_comm *c, struct ddp_error *err);
 
 /* Tell the other ranks of this rank's error, and close the ring. */
 void ddp_comm_tell(struct ddp_comm *c, const struct ddp_error *e);
@@ -79,7 +86,7 @@ void ddp_comm_tell(struct ddp_comm *c, const struct ddp_error *e);
  * is in a call. */
 void ddp_comm_break(struct ddp_comm *c, const struct ddp_error *e);
 
-/* Say a last word to both neighbours and close the ring. */
-void ddp_links_end(struct ddp_links *l, const struct ddp_frame *last);
+/* Say a last word to all that this rank is connected to, and close. */
+void ddp_comm_end(struct ddp_comm *c, const struct ddp_frame *last);
 
 #endif

@@ -3,6 +3,7 @@
 #include "ddp/comm.h"
 #include "ddp/fault.h"
 #include "ddp/nccl.h"
+#include "ddp/rails.h"
 #include "ddp/reduce.h"
 #include "ddp/share.h"
 #include "ddp/small.h"
@@ -158,6 +159,18 @@ static void place_own_block(const struct ddp_comm *c,
         memcpy((uint8_t *)q->recv + (size_t)c->rank * len, q->send, len);
 }
 
+int ddp_host_run(struct ddp_comm *c, const struct ddp_request *q,
+                 struct ddp_error *err)
+{
+    if (ddp_rails_fits(c, q))
+        return ddp_rails_run(c, q, err);
+    if (c->shm && c->rail.seats == 0)
+        return ddp_share_run(c, q, err);
+    if (ddp_small_fits(&c->links, q))
+        return ddp_small_run(c, &c->links, q, err);
+    return ddp_ring_run(c, q, err);
+}
+
 /* Carry out a checked call; the first error stays. */
 static int run(struct ddp_comm *c, const struct ddp_request *q, bool is_device,
                void *stream, struct ddp_error *e)
@@ -170,9 +183,7 @@ static int run(struct ddp_comm *c, const struct ddp_request *q, bool is_device,
     } else if (!c->broken.code && c->size > 1) {
         if (q->what == DDP_ALL_GATHER)
             place_own_block(c, q);
-        (void)(c->shm                  ? ddp_share_run
-               : ddp_small_fits(c, q) ? ddp_small_run
-                                      : ddp_ring_run)(c, q, &c->broken);
+        (void)ddp_host_run(c, q, &c->broken);
     } else if (!c->broken.code) {
         run_alone(q);
     }

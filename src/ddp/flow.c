@@ -19,14 +19,14 @@ static unsigned turn_of(const struct ddp_links *l, uint64_t at)
 
 int ddp_call_push_fd(const struct ddp_call *x)
 {
-    const struct ddp_links *l = &x->c->links;
+    const struct ddp_links *l = x->l;
 
     return l->next_data[turn_of(l, l->n_out)];
 }
 
 int ddp_call_pull_fd(const struct ddp_call *x)
 {
-    const struct ddp_links *l = &x->c->links;
+    const struct ddp_links *l = x->l;
 
     return l->prev_data[turn_of(l, l->n_in)];
 }
@@ -134,7 +134,7 @@ bool ddp_call_can_pull(struct ddp_call *x)
 
 int ddp_call_push(struct ddp_call *x)
 {
-    struct ddp_links *l = &x->c->links;
+    struct ddp_links *l = x->l;
     struct ddp_block b;
     size_t n, all = 0;
 
@@ -189,7 +189,7 @@ static int pull_once(struct ddp_call *x, const struct ddp_block *b)
     } else {
         to = (uint8_t *)(uintptr_t)place_of(x, b) + x->got;
     }
-    n = within(&x->c->links, x->c->links.n_in, n);
+    n = within(x->l, x->l->n_in, n);
     do
         did = recv(ddp_call_pull_fd(x), to, n, 0);
     while (did < 0 && errno == EINTR);
@@ -198,7 +198,7 @@ static int pull_once(struct ddp_call *x, const struct ddp_block *b)
     if (did <= 0)
         return -1;
     x->n_moved += (uint64_t)did;
-    x->c->links.n_in += (uint64_t)did;
+    x->l->n_in += (uint64_t)did;
     if (b->reduce) {
         x->n_scratch += (size_t)did;
         combine(x, b);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define DDP_FRAME_MAGIC 0x4c444450u
-#define DDP_FRAME_VERSION 4
+#define DDP_FRAME_VERSION 5
 #define DDP_FRAME_HEAD 8
 #define DDP_FRAME_MAX 512 /* Head and payload. */
 #define DDP_FRAME_TEXT_MAX 450
@@ -52,7 +52,7 @@ struct ddp_frame {
     uint32_t order;       /* HELLO: 1 little-endian, 0 big-endian. */
     uint32_t n;           /* WAITING: how many are missing. */
     uint32_t to;          /* RING: receiver. */
-    uint32_t channel;     /* RING: 0 control, 1 and on: data. */
+    uint32_t channel;     /* RING: 0 control, 1 and on: data; meet.h. */
     uint32_t sockets;     /* TABLE: for data, between neighbours; 0 is 1. */
     uint32_t retry;       /* REFUSE: 1 where a later try may be welcome. */
     uint32_t code;        /* REFUSE, FAULT: -enum ddp_code. */

@@ -223,7 +223,8 @@ static void offer_memory(struct ddp_boot *b, struct ddp_frame *table)
 {
     static const uint8_t none[DDP_TOKEN];
 
-    if (b->n_elsewhere > 0 || !memcmp(b->host, none, sizeof none))
+    if (b->n_elsewhere > 0 || b->conf->size > DDP_SHM_RANKS_MAX ||
+        !memcmp(b->host, none, sizeof none))
         return;
     b->shm = ddp_shm_create((unsigned)b->conf->size, b->token);
     if (!b->shm)

@@ -55,7 +55,7 @@ static int exchange(struct ddp_comm *c, const struct greeting *mine,
     all[c->rank] = *mine;
     if (c->size == 1)
         return 0;
-    return (c->shm ? ddp_share_run : ddp_ring_run)(c, &q, err);
+    return ddp_host_run(c, &q, err);
 }
 
 /* The first rank that differs decides, on all alike. */

@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* For poll: elements out and in, prev, next, ddp_abort; beside.h. */
+#define N_FDS 7
+
 static bool needs(struct ddp_call *x, const struct ddp_side *s)
 {
     if (!s->has_call)
@@ -54,6 +57,7 @@ static int check_call(struct ddp_call *x, struct ddp_side *s,
                       const struct ddp_frame *f)
 {
     s->has_call = true;
+    s->waits_for = -1; /* What was said before was about something else. */
     x->n_moved++;
     return ddp_blame_difference(x->c, x->q, x->err, s->conn->rank, &x->mine, f);
 }
@@ -90,8 +94,8 @@ static int take_frame(struct ddp_call *x, struct ddp_side *s,
         return ddp_blame(x->c, x->q, x->err, DDP_EPEER, s->conn->rank,
                          "a frame that has no place here came from a "
                          "neighbour");
-    if (s->has_call && !s->ahead->has_call)
-        s->waits_for = (int)f->peer; /* Else it is about another call. */
+    if (!s->ahead->has_call) /* Else it is about the next call. */
+        s->waits_for = (int)f->peer;
     return 0;
 }
 
@@ -145,6 +149,8 @@ static int lose(struct ddp_call *x, struct ddp_side *s, uint64_t now)
 
 static int tick(struct ddp_call *x, uint64_t now)
 {
+    int rc;
+
     if (x->lost && now >= x->lost_until)
         return fail_lost(x, x->lost);
     if (now >= x->deadline)
@@ -152,6 +158,9 @@ static int tick(struct ddp_call *x, uint64_t now)
     if (now < x->next_tick)
         return 0;
     x->next_tick = now + x->tick_ms;
+    rc = ddp_beside_tick(&x->beside, find_silent(x, now));
+    if (rc)
+        return rc;
     if (x->n_moved != x->n_moved_then) { /* All is well: forget rumours. */
         x->n_moved_then = x->n_moved;
         x->prev.waits_for = x->next.waits_for = -1;
@@ -163,11 +172,11 @@ static int tick(struct ddp_call *x, uint64_t now)
     return 0;
 }
 
-/* Wait for any of the five descriptors; what is not wanted is left out, as
- * poll reports ends and errors even unasked. */
-static uint64_t wait_events(struct ddp_call *x, struct pollfd p[5])
+/* Wait for any of the descriptors; what is not wanted is left out, as poll
+ * reports ends and errors even unasked. */
+static uint64_t wait_events(struct ddp_call *x, struct pollfd p[N_FDS])
 {
-    const struct ddp_links *l = &x->c->links;
+    const struct ddp_links *l = x->l;
     uint64_t now = ddp_now();
     uint64_t until = x->next_tick < x->deadline ? x->next_tick : x->deadline;
     bool push = !x->lost && ddp_call_can_push(x);
@@ -182,10 +191,11 @@ static uint64_t wait_events(struct ddp_call *x, struct pollfd p[5])
     p[3] = (struct pollfd){.fd = x->next.is_gone ? -1 : l->next.fd,
                            .events = ddp_conn_events(&l->next)};
     p[4] = (struct pollfd){.fd = x->c->wake_fd, .events = POLLIN};
+    ddp_beside_poll(&x->beside, p + 5);
     if (x->lost && x->lost_until < until)
         until = x->lost_until;
-    if (poll(p, 5, ddp_until(now, until, DDP_TICK_MAX_MS)) <= 0)
-        for (unsigned i = 0; i < 5; i++)
+    if (poll(p, N_FDS, ddp_until(now, until, DDP_TICK_MAX_MS)) <= 0)
+        for (unsigned i = 0; i < N_FDS; i++)
             p[i].revents = 0;
     return ddp_now();
 }
@@ -204,7 +214,7 @@ static bool is_over(struct ddp_call *x)
 
 static int turn(struct ddp_call *x)
 {
-    struct pollfd p[5];
+    struct pollfd p[N_FDS];
     uint64_t now = wait_events(x, p);
     int rc = 0;
 
@@ -214,6 +224,8 @@ static int turn(struct ddp_call *x)
         rc = hear(x, &x->prev, now);
     if (!rc && p[3].revents)
         rc = hear(x, &x->next, now);
+    if (!rc)
+        rc = ddp_beside_turn(&x->beside, p + 5);
     if (!rc && p[1].revents) {
         x->prev.heard = now;
         if (ddp_call_pull(x))
@@ -231,8 +243,10 @@ static int turn(struct ddp_call *x)
 static int begin(struct ddp_call *x)
 {
     struct ddp_side *const sides[] = {&x->prev, &x->next};
-    int rc = 0;
+    int rc = ddp_beside_begin(&x->beside);
 
+    if (rc)
+        return rc;
     (void)ddp_conn_put(x->prev.conn, &x->mine); /* What fails here is told */
     (void)ddp_conn_put(x->next.conn, &x->mine); /* by the next read.       */
     for (unsigned i = 0; i < 2 && !rc; i++) {
@@ -247,35 +261,46 @@ static int begin(struct ddp_call *x)
     return rc;
 }
 
-static void init(struct ddp_call *x, struct ddp_comm *c,
+static void init(struct ddp_call *x, struct ddp_comm *c, struct ddp_links *l,
                  const struct ddp_request *q, struct ddp_error *err)
 {
     memset(x, 0, sizeof *x);
     x->c = c;
+    x->l = l;
     x->q = q;
     x->err = err;
     ddp_call_frame(c, q, &x->mine);
     x->began = ddp_now();
-    x->deadline = x->began + c->timeout_ms;
+    x->deadline = q->whole ? q->deadline : x->began + c->timeout_ms;
     x->tick_ms = ddp_tick_ms(c->timeout_ms);
     x->next_tick = x->began + x->tick_ms;
     x->told = -1;
-    x->prev = (struct ddp_side){.conn = &c->links.prev, .heard = x->began,
-                                .ahead = &c->prev_ahead, .waits_for = -1};
-    x->next = (struct ddp_side){.conn = &c->links.next, .heard = x->began,
-                                .ahead = &c->next_ahead, .waits_for = -1};
-    ddp_schedule_init(&x->schedule, q->what, (unsigned)c->rank,
-                      (unsigned)c->size, q->root, q->count, q->width);
+    x->prev = (struct ddp_side){.conn = &l->prev, .heard = x->began,
+                                .ahead = &l->prev_ahead, .waits_for = -1};
+    x->next = (struct ddp_side){.conn = &l->next, .heard = x->began,
+                                .ahead = &l->next_ahead, .waits_for = -1};
+    x->beside = (struct ddp_beside){.c = c, .q = q, .err = err,
+                                    .mine = &x->mine};
+    if (c->rail.seats > 0)
+        x->beside.l = l == &c->rail ? &c->links : &c->rail;
+    ddp_schedule_init(&x->schedule, q->what, l->seat, l->seats, q->root,
+                      q->count, q->width);
 }
 
 int ddp_ring_run(struct ddp_comm *c, const struct ddp_request *q,
                  struct ddp_error *err)
 {
+    return ddp_ring_run_on(c, &c->links, q, err);
+}
+
+int ddp_ring_run_on(struct ddp_comm *c, struct ddp_links *l,
+                    const struct ddp_request *q, struct ddp_error *err)
+{
     struct ddp_call x;
     int rc;
 
-    c->n_calls++;
-    init(&x, c, q, err);
+    c->n_calls += !q->whole;
+    init(&x, c, l, q, err);
     if (atomic_load(&c->is_aborted))
         return ddp_blame_aborted(c, q, err);
     if (x.schedule.has_slots && q->count > 0) {

@@ -60,6 +60,18 @@ static void copy(uint8_t *to, const uint8_t *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+/* Elements of block r of a reduce_scatter or all_gather that fall into range
+ * `c` of all blocks: the last blocks of a part may be shorter. */
+static size_t in_block(const struct ddp_share *x, unsigned r, struct range c)
+{
+    size_t from = r * x->q->count + c.from, left;
+
+    if (x->q->total == 0)
+        return c.n;
+    left = from < x->q->total ? x->q->total - from : 0;
+    return left < c.n ? left : c.n;
+}
+
 /* Bytes of a slot between two ranks' blocks of a reduce_scatter. */
 static size_t stride(const struct ddp_share *x)
 {
@@ -83,13 +95,13 @@ static void stage(const struct ddp_share *x, uint32_t k)
             copy(slot, in_at(x, c.from), c.n * w);
         return;
     case DDP_ALL_GATHER:
-        copy(slot, in_at(x, c.from), c.n * w);
+        copy(slot, in_at(x, c.from), in_block(x, me(x), c) * w);
         return;
     case DDP_REDUCE_SCATTER:
         for (unsigned r = 0; r < x->s->n; r++)
             if (r != me(x))
                 copy(slot + r * stride(x), in_at(x, r * x->q->count + c.from),
-                     c.n * w);
+                     in_block(x, r, c) * w);
         return;
     case DDP_ALL_REDUCE:
         break;
@@ -142,11 +154,11 @@ static void take(const struct ddp_share *x, uint32_t k)
         for (unsigned r = 0; r < x->s->n; r++)
             if (r != me(x))
                 copy(out_at(x, r * x->q->count + c.from),
-                     ddp_shm_slot(x->s, r, k), c.n * w);
+                     ddp_shm_slot(x->s, r, k), in_block(x, r, c) * w);
         return;
     case DDP_REDUCE_SCATTER:
         fold(x, k, me(x) * stride(x), in_at(x, me(x) * x->q->count + c.from),
-             out_at(x, c.from), c.n);
+             out_at(x, c.from), in_block(x, me(x), c));
         return;
     case DDP_ALL_REDUCE:
         break;
@@ -169,12 +181,13 @@ static int compare(struct ddp_share *x)
 
     for (unsigned r = 0; r < x->s->n; r++) {
         const struct ddp_shm_call *k =
-            &x->s->ranks[r].calls[x->c->n_calls % 2];
+            &x->s->ranks[r].calls[x->s->n_calls % 2];
         const struct ddp_frame f = {.kind = DDP_CALL, .what = k->what,
                                     .type = k->type, .op = k->op,
                                     .root = k->root, .count = k->count,
                                     .seq = k->seq};
-        int rc = ddp_blame_difference(x->c, x->q, x->err, (int)r, &x->mine, &f);
+        int rc = ddp_blame_difference(x->c, x->q, x->err, x->s->world[r],
+                                      &x->mine, &f);
 
         if (rc)
             return rc;
@@ -217,7 +230,7 @@ static int wait_staged(struct ddp_share *x, uint32_t k)
         return rc;
     if ((int32_t)(x->s->all_done - done) < 0)
         x->s->all_done = done;
-    return k == x->first ? compare(x) : 0;
+    return k == x->first && !x->is_compared ? compare(x) : 0;
 }
 
 static int do_reduce(struct ddp_share *x, uint32_t k)
@@ -286,22 +299,47 @@ static void plan(struct ddp_share *x)
     x->last = x->s->chunk + (uint32_t)n;
 }
 
+/* Put down the call that this rank is in, for the others to compare. */
+static void tell_call(struct ddp_share *x)
+{
+    struct ddp_shm_call *mine;
+
+    x->s->n_calls++;
+    mine = &x->s->ranks[me(x)].calls[x->s->n_calls % 2];
+    *mine = (struct ddp_shm_call){.seq = x->mine.seq, .count = x->mine.count,
+                                  .what = x->mine.what, .type = x->mine.type,
+                                  .op = x->mine.op, .root = x->mine.root};
+}
+
+static void init(struct ddp_share *x, struct ddp_comm *c,
+                 const struct ddp_request *q, struct ddp_error *err)
+{
+    const struct ddp_beside beside = {.c = c, .q = q, .err = err,
+                                      .mine = &x->mine};
+
+    *x = (struct ddp_share){.c = c, .s = c->shm, .q = q, .err = err,
+                            .ring = beside, .rail = beside};
+    x->ring.l = &c->links;
+    x->rail.l = c->rail.seats > 0 ? &c->rail : NULL;
+    x->rail.has_part = true;
+    /* Its other part in the memory comes after this one. */
+    x->is_compared = q->whole && q->what == DDP_ALL_GATHER;
+}
+
 int ddp_share_run(struct ddp_comm *c, const struct ddp_request *q,
                   struct ddp_error *err)
 {
-    struct ddp_share x = {.c = c, .s = c->shm, .q = q, .err = err};
-    struct ddp_shm_call *mine;
+    struct ddp_share x;
     int rc;
 
-    c->n_calls++;
+    c->n_calls += !q->whole;
+    init(&x, c, q, err);
     if (atomic_load(&c->is_aborted))
         return ddp_blame_aborted(c, q, err);
     plan(&x);
     ddp_call_frame(c, q, &x.mine);
-    mine = &x.s->ranks[me(&x)].calls[c->n_calls % 2];
-    *mine = (struct ddp_shm_call){.seq = x.mine.seq, .count = x.mine.count,
-                                  .what = x.mine.what, .type = x.mine.type,
-                                  .op = x.mine.op, .root = x.mine.root};
+    if (!x.is_compared)
+        tell_call(&x);
     x.s->chunk = x.last;
     c->is_sharing = true;
     rc = run(&x);

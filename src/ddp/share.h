@@ -9,10 +9,13 @@
  * rank's, so that the result is one and the same.
  *
  * The control connections of the ring stay open: their ends tell that a
- * neighbour died. All other bad news is in the shared memory. */
+ * neighbour died. All other bad news is in the shared memory. Where the call
+ * is a part of one that goes over rails as well (rails.h), ranks of other pods
+ * tell by those connections what they know, and hear that this one waits. */
 #ifndef DDP_SHARE_H
 #define DDP_SHARE_H
 
+#include "ddp/beside.h"
 #include "ddp/comm.h"
 #include "ddp/shm.h"
 
@@ -23,11 +26,14 @@ struct ddp_share {
     const struct ddp_request *q;
     struct ddp_error *err;
     struct ddp_frame mine;   /* The CALL frame. */
+    struct ddp_beside ring, rail;
+    bool is_compared;        /* Another part has compared the CALL frames. */
     uint32_t first, last;    /* Its chunks. */
     size_t n_elements;       /* Of all chunks but the last. */
     bool is_small;           /* Each rank reduces all by itself. */
     uint64_t deadline;       /* 0: the clock has not been asked yet, */
     bool is_listening;       /* nor the others been looked at. */
+    uint64_t next_ping;
     uint64_t silent_ms;      /* So long without a sign is silence. */
     const struct ddp_conn *lost; /* This one is gone, and another rank may
                                   * tell why, */

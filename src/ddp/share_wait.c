@@ -77,7 +77,8 @@ static void take_signs(struct ddp_share *x, uint64_t now)
     x->is_listening = true;
 }
 
-/* The rank that has been silent for the longest time, or -1. */
+/* The rank of the job that has been silent for the longest time, or one that
+ * another rank waits for elsewhere; or -1. */
 static int find_silent(const struct ddp_share *x, uint64_t now)
 {
     uint64_t oldest = now - x->silent_ms;
@@ -87,29 +88,34 @@ static int find_silent(const struct ddp_share *x, uint64_t now)
         if (r == x->s->rank || has_ended(x, r) || x->s->heard[r].when > oldest)
             continue;
         oldest = x->s->heard[r].when;
-        ret = (int)r;
+        ret = x->s->world[r];
+    }
+    for (unsigned r = 0; r < x->s->n && ret < 0; r++) {
+        int other = (int)atomic_load(&x->s->ranks[r].waits_for) - 1;
+
+        if (r != x->s->rank && !has_ended(x, r) && other != x->c->rank)
+            ret = other;
     }
     return ret;
 }
 
-/* A neighbour's control connection: what was said, and whether it ended. */
-static int hear(struct ddp_share *x, struct ddp_conn *conn,
-                struct ddp_ahead *ahead, uint64_t now)
+/* A neighbour's control connection: what was said, and whether it ended. One
+ * of another pod may be through with the call; else its rail ends, too. */
+static int hear(struct ddp_share *x, struct ddp_beside *b, unsigned side,
+                uint64_t now)
 {
-    struct ddp_frame f;
-    enum ddp_got got = DDP_GOT_NONE;
+    const struct ddp_conn *conn;
+    const struct ddp_ahead *ahead;
+    int rc, seat;
 
-    while (conn->fd >= 0 && (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
-        if (f.kind == DDP_FAULT)
-            return ddp_blame_by_frame(x->c, x->q, &f, conn->rank, x->err);
-        if (f.kind != DDP_BYE)
-            return ddp_blame(x->c, x->q, x->err, DDP_EPEER, conn->rank,
-                             "a frame that has no place here came from a "
-                             "neighbour");
-        ahead->said_bye = true;
-    }
-    if (got == DDP_GOT_NONE || has_ended(x, (unsigned)conn->rank))
+    if (!b->l)
         return 0;
+    conn = side ? &b->l->next : &b->l->prev;
+    ahead = side ? &b->l->next_ahead : &b->l->prev_ahead;
+    rc = ddp_beside_hear(b, side);
+    seat = ddp_shm_seat(x->s, conn->rank);
+    if (rc || !b->is_gone[side] || seat < 0 || has_ended(x, (unsigned)seat))
+        return rc;
     if (!x->lost) {
         x->lost = conn;
         x->lost_until = now + DDP_LOST_MS;
@@ -124,8 +130,31 @@ static int find_left(struct ddp_share *x)
 {
     for (unsigned r = 0; r < x->s->n; r++)
         if (atomic_load(&x->s->ranks[r].has_left) && !has_ended(x, r))
-            return ddp_blame_lost(x->c, x->q, x->err, (int)r, true, 0);
+            return ddp_blame_lost(x->c, x->q, x->err, x->s->world[r], true, 0);
     return 0;
+}
+
+/* Others may wait for this rank while it waits here. */
+static void ping(struct ddp_share *x, uint64_t now)
+{
+    int peer;
+
+    if (!x->rail.l || now < x->next_ping)
+        return;
+    x->next_ping = now + ddp_tick_ms(x->c->timeout_ms);
+    peer = find_silent(x, now);
+    ddp_beside_ping(&x->ring, peer);
+    ddp_beside_ping(&x->rail, peer);
+}
+
+static int fail_late(struct ddp_share *x, uint64_t now)
+{
+    int peer = find_silent(x, now);
+    int seat = peer < 0 ? -1 : ddp_shm_seat(x->s, peer);
+
+    return ddp_blame_late(x->c, x->q, x->err, peer,
+                          seat < 0 || ddp_shm_is_at(&x->s->ranks[seat].staged,
+                                                    x->first));
 }
 
 /* It takes longer: is all well? */
@@ -135,26 +164,26 @@ static int look(struct ddp_share *x, uint64_t now)
     struct ddp_frame f;
     int rc;
 
-    (void)atomic_fetch_add(&x->s->ranks[x->s->rank].beat, 1);
+    ddp_shm_beat(x->s, -1);
     if (ddp_shm_failed(x->s, &f))
         return ddp_blame_by_frame(c, x->q, &f, -1, x->err);
     if (atomic_load(&c->is_aborted))
         return ddp_blame_aborted(c, x->q, x->err);
+    rc = x->is_listening ? 0 : ddp_beside_begin(&x->ring);
     take_signs(x, now);
-    rc = ddp_lives_knows_all(&c->lives) ? ddp_blame_dead(c, x->q, x->err) : 0;
+    if (!rc && ddp_lives_knows_all(&c->lives))
+        rc = ddp_blame_dead(c, x->q, x->err);
     if (!rc)
         rc = find_left(x);
-    if (!rc)
-        rc = hear(x, &c->links.prev, &c->prev_ahead, now);
-    if (!rc)
-        rc = hear(x, &c->links.next, &c->next_ahead, now);
-    if (!rc && now >= x->deadline) {
-        int peer = find_silent(x, now);
-
-        rc = ddp_blame_late(c, x->q, x->err, peer,
-                            peer >= 0 && ddp_shm_is_at(
-                                &x->s->ranks[peer].staged, x->first));
+    for (unsigned side = 0; side < 2 && !rc; side++) {
+        rc = hear(x, &x->ring, side, now);
+        if (!rc)
+            rc = hear(x, &x->rail, side, now);
     }
+    if (!rc && now >= x->deadline)
+        rc = fail_late(x, now);
+    if (!rc)
+        ping(x, now);
     return rc;
 }
 
@@ -162,7 +191,8 @@ static void start_clock(struct ddp_share *x, uint64_t now)
 {
     uint64_t silent = x->c->timeout_ms / SILENT_OF_TIMEOUT;
 
-    x->deadline = now + x->c->timeout_ms;
+    x->deadline = x->q->whole ? x->q->deadline : now + x->c->timeout_ms;
+    x->next_ping = now + ddp_tick_ms(x->c->timeout_ms);
     if (silent < SILENT_MIN_MS)
         silent = x->c->timeout_ms / 2 < SILENT_MIN_MS ? x->c->timeout_ms / 2
                                                       : SILENT_MIN_MS;

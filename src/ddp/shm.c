@@ -133,10 +133,13 @@ static struct ddp_shm *map(int fd, unsigned rank, unsigned n)
     s->spin_ns = n <= processors() ? SPIN_NS : 0;
     s->heard = calloc(n, sizeof *s->heard);
     s->parts = calloc(n, sizeof *s->parts);
-    if (!s->heard || !s->parts) {
+    s->world = calloc(n, sizeof *s->world);
+    if (!s->heard || !s->parts || !s->world) {
         ddp_shm_free(s);
         return NULL;
     }
+    for (unsigned r = 0; r < n; r++)
+        s->world[r] = (int)r;
     return s;
 }
 
@@ -197,7 +200,22 @@ void ddp_shm_free(struct ddp_shm *s)
     (void)munmap(s->head, s->size);
     free(s->heard);
     free(s->parts);
+    free(s->world);
     free(s);
+}
+
+int ddp_shm_seat(const struct ddp_shm *s, int rank)
+{
+    for (unsigned r = 0; r < s->n; r++)
+        if (s->world[r] == rank)
+            return (int)r;
+    return -1;
+}
+
+void ddp_shm_beat(struct ddp_shm *s, int waits_for)
+{
+    atomic_store(&s->ranks[s->rank].waits_for, (uint32_t)(waits_for + 1));
+    (void)atomic_fetch_add(&s->ranks[s->rank].beat, 1);
 }
 
 void ddp_shm_post(struct ddp_shm_counter *c, uint32_t chunk)

@@ -1,4 +1,5 @@
-/* shm: memory that all ranks of a job on one machine share.
+/* shm: memory that all ranks of a job on one machine share, or with rails
+ * (rails.h) all ranks of a pod: where "rank" is their place in it.
  *
  * Rank 0 makes an unnamed file in memory, of full size before it is mapped
  * (no SIGBUS) and sealed against shrinking; the others open it through
@@ -40,6 +41,8 @@ struct ddp_shm_rank {
     struct ddp_shm_counter staged, reduced, done;
     _Alignas(DDP_LINE) _Atomic uint32_t beat; /* Changes while it waits. */
     _Atomic uint32_t has_left;                /* By ddp_free. */
+    _Atomic uint32_t waits_for; /* Elsewhere, for this silent rank: it and 1;
+                                 * 0: nobody. */
     _Atomic uint32_t pid;                     /* 0: not here yet. */
     _Alignas(DDP_LINE) struct ddp_shm_call calls[2]; /* Used in turn. */
 };
@@ -67,7 +70,9 @@ struct ddp_shm {
     struct ddp_shm_rank *ranks;
     uint8_t *data;
     size_t size, slot;
-    unsigned n, rank;
+    unsigned n, rank;  /* Ranks here, and which one this is; */
+    int *world;        /* which ones they are of the job. */
+    uint32_t n_calls;  /* That were compared. */
     uint32_t chunk;    /* The last one; the same on all ranks. */
     uint32_t all_done; /* All ranks are known to be done with this one. */
     uint64_t spin_ns;  /* Before a wait sleeps. */
@@ -79,13 +84,19 @@ struct ddp_shm {
  * who do, all zeros where that is unknown. */
 void ddp_shm_host(uint8_t ret[DDP_TOKEN]);
 
-/* Rank 0's, for n ranks; NULL: not possible here. */
+/* The first one's, for n ranks; NULL: not possible here. */
 struct ddp_shm *ddp_shm_create(unsigned n, const uint8_t token[DDP_TOKEN]);
 
-/* Another rank's, from rank 0's process and its descriptor; or NULL. */
+/* Another rank's, from the first one's process and descriptor; or NULL. */
 struct ddp_shm *ddp_shm_open(unsigned rank, unsigned n, uint32_t pid,
                              uint32_t fd, const uint8_t token[DDP_TOKEN]);
 void ddp_shm_free(struct ddp_shm *s);
+
+/* Which one here is a rank of the job; -1: none. */
+int ddp_shm_seat(const struct ddp_shm *s, int rank);
+
+/* Say that this rank is there, and whom it waits for elsewhere (-1: nobody). */
+void ddp_shm_beat(struct ddp_shm *s, int waits_for);
 
 /* Slot of a rank for a chunk. */
 static inline uint8_t *ddp_shm_slot(const struct ddp_shm *s, unsigned rank,

@@ -1,5 +1,6 @@
 /* small: see small.h. */
 #include "ddp/small.h"
+#include "ddp/beside.h"
 #include "ddp/blame.h"
 #include "ddp/clock.h"
 #include "ddp/double.h"
@@ -11,26 +12,28 @@
 
 #define SMALL (16 * 1024) /* Measured: docs/benchmarks.md. */
 
-enum { FD_WAKE, FD_PREV, FD_NEXT, FD_PAIRS };
+enum { FD_WAKE, FD_RING, FD_WORLD = FD_RING + 2, FD_PAIRS = FD_WORLD + 2 };
 
 struct small {
     struct ddp_comm *c;
+    struct ddp_links *l; /* Whose pairs it goes over. */
     const struct ddp_request *q;
     struct ddp_error *err;
     struct ddp_frame mine;
     size_t bytes;
-    bool is_gone[2]; /* The ring's connections have ended. */
+    struct ddp_beside ring;  /* Of the same ranks. */
+    struct ddp_beside world; /* Of a part that goes over a rail. */
     uint64_t began, deadline, tick_ms, next_tick;
     struct ddp_pair *waits; /* For this one now, or NULL. */
     struct ddp_pair *lost;  /* Its elements ended: a FAULT may tell why, */
     uint64_t lost_until;    /* until then. */
 };
 
-bool ddp_small_fits(const struct ddp_comm *c, const struct ddp_request *q)
+bool ddp_small_fits(const struct ddp_links *l, const struct ddp_request *q)
 {
-    size_t most = c->size == 2 ? DDP_SMALL_MAX : SMALL; /* Two: no detour. */
+    size_t most = l->seats == 2 ? DDP_SMALL_MAX : SMALL; /* Two: no detour. */
 
-    return c->links.n_pairs > 0 && q->count <= most / q->width &&
+    return l->n_pairs > 0 && q->count <= most / q->width &&
            (q->what == DDP_ALL_REDUCE || q->what == DDP_BARRIER);
 }
 
@@ -43,48 +46,6 @@ static int stray(struct small *x, int rank)
 {
     return ddp_blame(x->c, x->q, x->err, DDP_EPEER, rank, "a frame that has "
                      "no place here came from another rank");
-}
-
-/* A CALL frame of this very call came by the ring: its rank does not take it
- * for a small one, so it must be another. */
-static int take_ring_call(struct small *x, struct ddp_ahead *ahead, int rank,
-                          const struct ddp_frame *f)
-{
-    int rc;
-
-    if (f->seq != x->mine.seq && !ahead->has_call) {
-        ahead->has_call = true;
-        ahead->call = *f;
-        return 0;
-    }
-    rc = ddp_blame_difference(x->c, x->q, x->err, rank, &x->mine, f);
-    return rc ? rc : stray(x, rank);
-}
-
-static int hear_ring(struct small *x, unsigned side)
-{
-    struct ddp_conn *conn = side ? &x->c->links.next : &x->c->links.prev;
-    struct ddp_ahead *ahead = side ? &x->c->next_ahead : &x->c->prev_ahead;
-    struct ddp_frame f;
-    enum ddp_got got = DDP_GOT_NONE;
-    int rc = 0;
-
-    while (!rc && !x->is_gone[side] &&
-           (got = ddp_conn_get(conn, &f)) == DDP_GOT_FRAME) {
-        if (f.kind == DDP_FAULT)
-            return ddp_blame_by_frame(x->c, x->q, &f, conn->rank, x->err);
-        if (f.kind == DDP_BYE)
-            ahead->said_bye = true;
-        else if (f.kind == DDP_CALL)
-            rc = take_ring_call(x, ahead, conn->rank, &f);
-        else if (f.kind != DDP_PING)
-            rc = stray(x, conn->rank);
-    }
-    if (!rc && got == DDP_GOT_BAD)
-        rc = stray(x, conn->rank);
-    if (got == DDP_GOT_EOF)
-        x->is_gone[side] = true; /* Its elements may be here all the same. */
-    return rc;
 }
 
 /* Take what is before the elements; whether they are complete: 1, 0, or an
@@ -153,19 +114,12 @@ static int find_silent(const struct small *x, uint64_t now)
 
 /* Tell all that this rank is here: also whom it has sent its part may wait for
  * it by now, in the next call. */
-static void ping(struct small *x, uint64_t now)
+static int ping(struct small *x, uint64_t now)
 {
-    struct ddp_links *l = &x->c->links;
-    struct ddp_frame f = {.kind = DDP_PING,
-                          .peer = (uint32_t)find_silent(x, now)};
+    int peer = find_silent(x, now);
 
-    for (unsigned i = 0; i < l->n_pairs; i++)
-        if (l->pairs[i].out_len == 0)
-            (void)ddp_pair_put(&l->pairs[i], &f, NULL, 0);
-    if (!x->is_gone[0] && l->prev.out_len == 0)
-        (void)ddp_conn_put(&l->prev, &f);
-    if (!x->is_gone[1] && l->next.out_len == 0)
-        (void)ddp_conn_put(&l->next, &f);
+    ddp_beside_ping(&x->ring, peer);
+    return ddp_beside_tick(&x->world, peer);
 }
 
 static int tick(struct small *x, uint64_t now)
@@ -180,7 +134,7 @@ static int tick(struct small *x, uint64_t now)
                                   peer != x->waits->rank);
     if (now >= x->next_tick) {
         x->next_tick = now + x->tick_ms;
-        ping(x, now);
+        return ping(x, now);
     }
     return 0;
 }
@@ -203,7 +157,7 @@ static short events(const struct small *x, const struct ddp_pair *p)
 /* Wait for any of the connections, and hear them. */
 static int turn(struct small *x)
 {
-    struct ddp_links *l = &x->c->links;
+    struct ddp_links *l = x->l;
     struct pollfd p[FD_PAIRS + DDP_PAIRS_MAX];
     uint64_t now = ddp_now(), until = x->next_tick;
     int rc = 0;
@@ -213,10 +167,8 @@ static int turn(struct small *x)
     if (x->lost && x->lost_until < until)
         until = x->lost_until;
     p[FD_WAKE] = (struct pollfd){.fd = x->c->wake_fd, .events = POLLIN};
-    p[FD_PREV] = (struct pollfd){.fd = x->is_gone[0] ? -1 : l->prev.fd,
-                                 .events = ddp_conn_events(&l->prev)};
-    p[FD_NEXT] = (struct pollfd){.fd = x->is_gone[1] ? -1 : l->next.fd,
-                                 .events = ddp_conn_events(&l->next)};
+    ddp_beside_poll(&x->ring, p + FD_RING);
+    ddp_beside_poll(&x->world, p + FD_WORLD);
     for (unsigned i = 0; i < l->n_pairs; i++) {
         short wants = events(x, &l->pairs[i]);
 
@@ -229,9 +181,9 @@ static int turn(struct small *x)
     now = ddp_now();
     if (p[FD_WAKE].revents)
         return ddp_blame_aborted(x->c, x->q, x->err);
-    for (unsigned i = 0; i < 2 && !rc; i++)
-        if (p[FD_PREV + i].revents)
-            rc = hear_ring(x, i);
+    rc = ddp_beside_turn(&x->ring, p + FD_RING);
+    if (!rc)
+        rc = ddp_beside_turn(&x->world, p + FD_WORLD);
     for (unsigned i = 0; i < l->n_pairs && !rc; i++) {
         if (!p[FD_PAIRS + i].revents)
             continue;
@@ -277,9 +229,8 @@ static int receive(struct small *x, const struct ddp_step *s,
 static int run_steps(struct small *x)
 {
     struct ddp_step steps[DDP_STEPS_MAX];
-    struct ddp_links *l = &x->c->links;
-    unsigned n = ddp_double_steps((unsigned)x->c->rank, (unsigned)x->c->size,
-                                  steps);
+    struct ddp_links *l = x->l;
+    unsigned n = ddp_double_steps(l->seat, l->seats, steps);
     int rc = 0;
 
     for (unsigned i = 0; i < n; i++)
@@ -306,40 +257,30 @@ static int run_steps(struct small *x)
     return rc;
 }
 
-/* What the neighbours have said before this call began. */
-static int begin(struct small *x)
+static struct ddp_beside beside(const struct small *x, struct ddp_links *l)
 {
-    struct ddp_ahead *const ahead[] = {&x->c->prev_ahead, &x->c->next_ahead};
-    int rc = 0;
-
-    for (unsigned i = 0; i < 2 && !rc; i++) {
-        if (!ahead[i]->has_call)
-            continue;
-        ahead[i]->has_call = false;
-        rc = take_ring_call(x, ahead[i],
-                            (i ? &x->c->links.next : &x->c->links.prev)->rank,
-                            &ahead[i]->call);
-    }
-    for (unsigned i = 0; i < 2 && !rc; i++)
-        rc = hear_ring(x, i); /* A failure, say. */
-    return rc;
+    return (struct ddp_beside){.c = x->c, .q = x->q, .err = x->err,
+                               .mine = &x->mine, .l = l};
 }
 
-static void init(struct small *x, struct ddp_comm *c,
+static void init(struct small *x, struct ddp_comm *c, struct ddp_links *l,
                  const struct ddp_request *q, struct ddp_error *err)
 {
     memset(x, 0, sizeof *x);
     x->c = c;
+    x->l = l;
     x->q = q;
     x->err = err;
     x->bytes = q->count * q->width;
     ddp_call_frame(c, q, &x->mine);
     x->began = ddp_now();
-    x->deadline = x->began + c->timeout_ms;
+    x->deadline = q->whole ? q->deadline : x->began + c->timeout_ms;
     x->tick_ms = ddp_tick_ms(c->timeout_ms);
     x->next_tick = x->began + x->tick_ms;
-    for (unsigned i = 0; i < c->links.n_pairs; i++) {
-        struct ddp_pair *p = &c->links.pairs[i];
+    x->ring = beside(x, l);
+    x->world = beside(x, l == &c->rail ? &c->links : NULL);
+    for (unsigned i = 0; i < l->n_pairs; i++) {
+        struct ddp_pair *p = &l->pairs[i];
 
         p->is_wanted = p->was_heard = false;
         p->heard = x->began;
@@ -347,22 +288,24 @@ static void init(struct small *x, struct ddp_comm *c,
     }
 }
 
-int ddp_small_run(struct ddp_comm *c, const struct ddp_request *q,
-                  struct ddp_error *err)
+int ddp_small_run(struct ddp_comm *c, struct ddp_links *l,
+                  const struct ddp_request *q, struct ddp_error *err)
 {
     struct small x;
     int rc;
 
-    c->n_calls++;
-    init(&x, c, q, err);
+    c->n_calls += !q->whole;
+    init(&x, c, l, q, err);
     if (atomic_load(&c->is_aborted))
         return ddp_blame_aborted(c, q, err);
     if (q->recv != q->send && x.bytes > 0)
         memcpy(q->recv, q->send, x.bytes);
-    rc = begin(&x);
+    rc = ddp_beside_begin(&x.ring);
+    if (!rc)
+        rc = ddp_beside_begin(&x.world);
     if (!rc)
         rc = run_steps(&x);
     if (!rc && q->op == DDP_AVG && x.bytes > 0)
-        ddp_divide(q->type, q->recv, q->recv, q->count, (unsigned)c->size);
+        ddp_divide(q->type, q->recv, q->recv, q->count, l->seats);
     return rc;
 }

@@ -11,17 +11,23 @@
 #ifndef DDP_SMALL_H
 #define DDP_SMALL_H
 
-#include "ddp/comm.h"
+#include "ddp/meet.h"
 
-/* Whether a call is small: the same on all ranks. */
-bool ddp_small_fits(const struct ddp_comm *c, const struct ddp_request *q);
+/* Whether a call is small, on the ring of all or a rail: the same on all
+ * ranks. */
+bool ddp_small_fits(const struct ddp_links *l, const struct ddp_request *q);
 
-int ddp_small_run(struct ddp_comm *c, const struct ddp_request *q,
-                  struct ddp_error *err);
+int ddp_small_run(struct ddp_comm *c, struct ddp_links *l,
+                  const struct ddp_request *q, struct ddp_error *err);
+
+/* The pairs of a ring, without connections, whose ranks are seats; false: no
+ * memory. */
+bool ddp_pairs_make(struct ddp_links *l);
+void ddp_pairs_free(struct ddp_links *l);
 
 /* Connect the pairs of a new ring, by the listener of its ddp_init; without
  * pairs where one of them cannot be had. An error only where the ring broke. */
 int ddp_small_connect(struct ddp_comm *c, const struct ddp_boot *b,
-                      struct ddp_error *err);
+                      const struct ddp_home *homes, struct ddp_error *err);
 
 #endif

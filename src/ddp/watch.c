@@ -61,13 +61,13 @@ int ddp_watch_look(struct ddp_watch *w, uint64_t now)
         return 0;
     if (c->shm && ddp_shm_failed(c->shm, &f))
         return ddp_blame_by_frame(c, w->q, &f, -1, w->err);
-    rc = hear(w, &c->links.prev, &c->prev_ahead, now);
+    rc = hear(w, &c->links.prev, &c->links.prev_ahead, now);
     if (!rc)
-        rc = hear(w, &c->links.next, &c->next_ahead, now);
+        rc = hear(w, &c->links.next, &c->links.next_ahead, now);
     if (!rc && w->lost_until && now >= w->lost_until)
         rc = ddp_blame_lost(c, w->q, w->err, w->lost->rank,
                             w->lost == &c->links.prev
-                                ? c->prev_ahead.said_bye
-                                : c->next_ahead.said_bye, w->lost->error);
+                                ? c->links.prev_ahead.said_bye
+                                : c->links.next_ahead.said_bye, w->lost->error);
     return rc;
 }

@@ -57,3 +57,12 @@ said()
     done
 }
 
+# maps N RANK...: each rank's memory has N mappings of the shared file.
+maps()
+{
+    local want=$1 r
+    shift
+    for r; do
+        [ "$(grep -c /memfd:ddp "/proc/${pids[r]}/maps")" = "$want" ] || return 1
+    done
+}

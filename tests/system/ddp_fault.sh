@@ -8,16 +8,6 @@ check=$O/tests/ddp_check
 export MASTER_ADDR=127.0.0.1 MASTER_PORT
 . "$top/tests/lib/ddp.sh"
 
-# maps N RANK...: each rank's memory has N mappings of the shared file.
-maps()
-{
-    local want=$1 r
-    shift
-    for r; do
-        [ "$(grep -c /memfd:ddp "/proc/${pids[r]}/maps")" = "$want" ] || return 1
-    done
-}
-
 for how in auto:1000000 tcp:1000000 tcp:100; do # Large ones, small ones.
     export DDP_TRANSPORT=${how%:*}
     start 4 "$check" loop "${how#*:}"

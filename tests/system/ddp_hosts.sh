@@ -23,16 +23,18 @@ $ns bash -c "unshare -n sleep 600 & echo \$! >'$T/b.tmp'
 a=$!
 until_true 10 test -s "$T/b" || exit 1
 b=$(cat "$T/b")
-on()
+# enter HOST COMMAND...: in place of this shell.
+enter()
 {
     local host=$1
     shift
     if [ "$(id -u)" -eq 0 ]; then
-        nsenter -t "$host" -n "$@"
+        exec nsenter -t "$host" -n "$@"
     else
-        nsenter -t "$host" -U --preserve-credentials -n "$@"
+        exec nsenter -t "$host" -U --preserve-credentials -n "$@"
     fi
 }
+on() { (enter "$@"); }
 other_net()
 {
     [ "$(readlink /proc/"$b"/ns/net)" != "$(readlink /proc/"$a"/ns/net)" ] &&
@@ -55,7 +57,7 @@ rank()
     local r=$1 host=$2 addr=$3
     shift 3
     RANK=$r WORLD_SIZE=4 MASTER_ADDR=$addr MASTER_PORT=29500 \
-        on "$host" "$@" >"$T/out.$r" 2>&1 </dev/null &
+        enter "$host" "$@" >"$T/out.$r" 2>&1 </dev/null &
     pids[r]=$!
 }
 # Ranks 0 and 1 are on host a, 2 and 3 on host b.
@@ -101,6 +103,45 @@ rank 3 "$b" 10.9.0.1 "$check" sums
 ok "an address that is loopback elsewhere is an error" ended 3 60 0 1 2 3
 ok "which says so" said \
     "code -1 peer 2 .*MASTER_ADDR must not be loopback on rank 2's" 0 1 2 3
+
+# Ranks of one host share memory, and rails go between the hosts: whoever dies
+# or stops is named by the one who shares its memory, by the one on its rail,
+# and by the one who has neither to do with it.
+unset DDP_TIMEOUT
+for n in 1000000 100; do # A large one, a small one.
+    both 10.9.0.1 10.9.0.1 "$check" loop $n
+    ok "$n: a loop of all_reduce on two hosts" \
+        until_true 30 said "in the loop" 0 1 2 3
+    ok "$n: ranks of a host share memory" maps 1 0 1 2 3
+    kill -9 "${pids[3]}"
+    ok "$n: kill -9 of rank 3: the others fail, long before the deadline" \
+        ended 3 10 0 1 2
+    ok "$n: each names rank 3" \
+        said "code -6 peer 3 .*rank 3 died or failed" 0 1 2
+
+    export DDP_TIMEOUT=1500ms
+    both 10.9.0.1 10.9.0.1 "$check" loop $n
+    ok "$n: a loop of all_reduce, again" \
+        until_true 30 said "in the loop" 0 1 2 3
+    kill -STOP "${pids[1]}"
+    ok "$n: SIGSTOP of rank 1: the others fail at the deadline" \
+        ended 3 15 0 2 3
+    ok "$n: each names rank 1" said \
+        "code -5 peer 1 .*after 1.5 s: rank 1 (is silent|has not made)" 0 2 3
+    kill -CONT "${pids[1]}"
+    ok "$n: rank 1 wakes up and learns it" ended 3 15 1
+    unset DDP_TIMEOUT
+done
+
+# Host b has no memory: all go over the ring alone.
+rank 3 "$b" 10.9.0.1 "$check" loop 1000
+rank 1 "$a" 10.9.0.1 "$check" loop 1000
+rank 0 "$a" 10.9.0.1 "$check" loop 1000
+rank 2 "$b" 10.9.0.1 sh -c 'ulimit -f 64; exec "$@"' - "$check" loop 1000
+ok "a host without memory" until_true 30 said "in the loop" 0 1 2 3
+ok "nobody shares any" maps 0 0 1 2 3
+kill -9 "${pids[3]}"
+ok "kill -9 of rank 3 there" ended 3 10 0 1 2
 
 export DDP_TIMEOUT=2s
 both 10.9.0.1 10.9.0.1 "$check" loop 10000

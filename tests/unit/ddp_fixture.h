@@ -20,6 +20,7 @@
 
 #include <cmocka.h>
 
+#include "ddp_pods.h"
 #include "free_port.h"
 
 #define FIXTURE_RANKS 17
@@ -72,6 +73,7 @@ static inline void *rank_main(void *arg)
         .world_size = (int)r->job->n, .master_addr = "127.0.0.1",
         .master_port = r->job->port, .job_id = r->job->id};
 
+    pods_sit((unsigned)r->rank, r->job->n);
     if (ddp_init(&r->c, &opt, &r->err))
         rank_wrong(r, "ddp_init: %.180s", r->err.text);
     else
@@ -94,12 +96,13 @@ __attribute__((unused)) static int use_tcp(void **state)
 }
 
 /* Run n ranks, each of which calls `run`; none may find a thing wrong. */
-static inline void job_run(struct job *j, unsigned n,
-                           void (*run)(struct rank *r), const void *arg)
+static inline void job_run_within(struct job *j, unsigned n,
+                                  void (*run)(struct rank *r), const void *arg,
+                                  uint64_t timeout_ms)
 {
     memset(j, 0, sizeof *j);
     j->n = n;
-    j->timeout_ms = FIXTURE_PATIENCE_MS;
+    j->timeout_ms = timeout_ms;
     j->port = free_port();
     j->run = run;
     j->arg = arg;
@@ -115,6 +118,12 @@ static inline void job_run(struct job *j, unsigned n,
     for (unsigned i = 0; i < n; i++)
         if (*j->ranks[i].wrong)
             fail_msg("%u ranks, rank %u: %s", n, i, j->ranks[i].wrong);
+}
+
+static inline void job_run(struct job *j, unsigned n,
+                           void (*run)(struct rank *r), const void *arg)
+{
+    job_run_within(j, n, run, arg, FIXTURE_PATIENCE_MS);
 }
 
 #endif

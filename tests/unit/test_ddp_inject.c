@@ -167,7 +167,7 @@ struct actor {
     pthread_t thread;
     struct job *job;
     struct scene *scene;
-    int rank;
+    int rank, size;
     char wrong[200];
 };
 
@@ -189,7 +189,8 @@ static int act(struct actor *a, struct ddp_comm *c, struct ddp_error *e)
             f[i] = (float)(i % 5 + (unsigned)a->rank);
         rc = ddp_all_reduce(c, f, f, COUNT, DDP_F32, DDP_SUM, NULL, e);
         for (unsigned i = 0; i < COUNT && !rc; i++)
-            if (f[i] != (float)(i % 5 * 3 + 3))
+            if (f[i] != (float)(i % 5 * (unsigned)a->size +
+                                (unsigned)(a->size * (a->size - 1) / 2)))
                 (void)snprintf(a->wrong, sizeof a->wrong, "wrong result");
         if (!rc)
             rc = ddp_broadcast(c, f, 100, DDP_F32, 1, NULL, e);
@@ -205,13 +206,14 @@ static void *actor_main(void *arg)
     struct actor *a = arg;
     const struct ddp_options opt = {
         .size = sizeof opt, .timeout_ms = TIMEOUT_MS, .rank = a->rank,
-        .world_size = 3, .master_addr = "127.0.0.1",
+        .world_size = a->size, .master_addr = "127.0.0.1",
         .master_port = a->job->port, .job_id = a->job->id};
     struct ddp_comm *c = NULL;
     struct ddp_error e = {.code = 0};
     double began = now_ms();
     int rc;
 
+    pods_sit((unsigned)a->rank, (unsigned)a->size);
     if (a->rank == a->scene->victim) {
         plan.is_on = true;
         plan.was_there = false;
@@ -237,18 +239,19 @@ static void *actor_main(void *arg)
 
 static bool play(struct scene *s)
 {
-    struct job j = {.n = 3, .port = free_port()};
-    struct actor a[3];
+    const int n = pods_are == PODS_NONE ? 3 : 4;
+    struct job j = {.n = (unsigned)n, .port = free_port()};
+    struct actor a[4];
 
     (void)snprintf(j.id, sizeof j.id, "inject-%ld-%d", (long)getpid(), j.port);
-    for (int i = 0; i < 3; i++) {
-        a[i] = (struct actor){.job = &j, .scene = s, .rank = i};
+    for (int i = 0; i < n; i++) {
+        a[i] = (struct actor){.job = &j, .scene = s, .rank = i, .size = n};
         assert_int_equal(pthread_create(&a[i].thread, NULL, actor_main, &a[i]),
                          0);
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n; i++)
         (void)pthread_join(a[i].thread, NULL);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < n; i++)
         if (*a[i].wrong)
             fail_msg("%s number %u of rank %d fails (%s): rank %d: %s",
                      names[s->call], s->at, s->victim, strerror(s->error), i,
@@ -267,14 +270,19 @@ static const int errors[N_CALLS] = {
 static void test_each_call_fails_once(void **state)
 {
     unsigned n_calls = 0, n_scenes = 0;
+    /* Of pods the second one: its first rank, which makes its memory, and the
+     * other one. It has more calls, most of which the others have, too. */
+    const int first = pods_are == PODS_NONE ? 0 : 2;
+    const unsigned all = pods_are == PODS_NONE ? 10 : 4;
+    const unsigned step = pods_are == PODS_NONE ? STEP : 2 * STEP;
 
     (void)state;
     for (unsigned call = 0; call < N_CALLS; call++)
-        for (int victim = 0; victim < 2; victim++) {
+        for (int victim = first; victim < first + 2; victim++) {
             struct scene s = {.victim = victim, .call = (enum call)call,
                               .error = errors[call]};
 
-            for (s.at = 1;; s.at += s.at < 10 ? 1 : STEP, n_scenes++)
+            for (s.at = 1;; s.at += s.at < all ? 1 : step, n_scenes++)
                 if (!play(&s) || s.at > 40)
                     break;
             n_calls += s.at > 1;
@@ -288,10 +296,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_call_fails_once),
     };
-    /* Over shared memory, then over TCP. */
+    /* Over shared memory, then over TCP, then both, of two pods. */
     int rc = cmocka_run_group_tests_name("ddp_inject", tests, use_memory,
                                          NULL);
 
-    return rc + cmocka_run_group_tests_name("ddp_inject_tcp", tests, use_tcp,
-                                            NULL);
+    rc += cmocka_run_group_tests_name("ddp_inject_tcp", tests, use_tcp, NULL);
+    return rc + cmocka_run_group_tests_name("ddp_inject_pods", tests, use_pods,
+                                            end_pods);
 }

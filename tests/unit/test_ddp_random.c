@@ -280,11 +280,15 @@ int main(void)
         cmocka_unit_test(test_large),
     };
 
-    /* Over shared memory, then over TCP, and over several sockets. */
+    /* Over shared memory, then over TCP, both, and several
+     * sockets. */
     int rc = cmocka_run_group_tests_name("ddp_random", tests, use_memory,
                                          NULL);
 
     rc += cmocka_run_group_tests_name("ddp_random_tcp", tests, use_tcp, NULL);
+    rc += cmocka_run_group_tests_name("ddp_random_pods", tests, use_pods, NULL);
+    rc += cmocka_run_group_tests_name("ddp_random_dealt", tests,
+                                      use_dealt_pods, end_pods);
     return rc + cmocka_run_group_tests_name("ddp_random_sockets", tests,
                                             use_sockets, NULL);
 }
