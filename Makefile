@@ -218,7 +218,8 @@ $(O)/tests/test_stage_torture: wraps := $(addprefix -Wl$(comma)--wrap=,open \
 $(addprefix $(O)/tests/test_ddp_,inject random reducer): \
     wraps := -Wl,--wrap=ddp_shm_host
 $(O)/tests/test_ddp_rails: \
-    wraps := $(addprefix -Wl$(comma)--wrap=,ddp_shm_host ddp_shm_create)
+    wraps := $(addprefix -Wl$(comma)--wrap=,ddp_shm_host ddp_shm_create \
+    ddp_shm_processors)
 # Any file system is one that hosts share.
 $(O)/tests/test_lease: wraps := $(addprefix -Wl$(comma)--wrap=,fstatfs flock \
     mkdirat open openat renameat renameat2 statx)

@@ -237,7 +237,7 @@ int ddp_blame_late(struct ddp_comm *c, const struct ddp_request *q,
     double sec = (double)c->timeout_ms / 1000;
     char why[DDP_WHY], gone[40] = "";
     bool has_ended;
-    int dead = find_dead(c, -1, &has_ended);
+    int dead = find_dead(c, c->rank, &has_ended); /* Any other one. */
 
     /* Nobody needed it any more, or it would have been blamed before. */
     if (dead >= 0 && dead != peer)

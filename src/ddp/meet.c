@@ -33,6 +33,7 @@ int ddp_meet_homes(struct ddp_comm *c, const struct ddp_boot *b,
 
     memset(mine, 0, sizeof *mine);
     memcpy(mine->host, b->host, sizeof mine->host);
+    ddp_shm_processors(mine->processors);
     if (ddp_addr_local(b->ring_fd, &at)) {
         memcpy(mine->ip, at.ip, sizeof mine->ip);
         mine->port[0] = (uint8_t)(at.port >> 8);

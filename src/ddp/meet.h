@@ -17,9 +17,9 @@ enum {
     DDP_MEET_DOWN = 160 /* one, and back; control, and on: data. */
 };
 
-/* Where a rank listens, and its host, as they travel. */
+/* Where a rank listens, its host, and its processors, as they travel. */
 struct ddp_home {
-    uint8_t ip[16], port[2], host[DDP_TOKEN];
+    uint8_t ip[16], port[2], host[DDP_TOKEN], processors[DDP_TOKEN];
 };
 
 struct ddp_meeting {

@@ -82,8 +82,22 @@ static void plan(struct rails *r)
     }
 }
 
+/* How many ranks may use the same processors as this one; 0: unknown. */
+static unsigned sharers(const struct ddp_comm *c, const struct ddp_home *homes)
+{
+    static const uint8_t none[DDP_TOKEN];
+    const uint8_t *mine = homes[c->rank].processors;
+    unsigned n = 0;
+
+    if (!memcmp(mine, none, DDP_TOKEN))
+        return 0;
+    for (int r = 0; r < c->size; r++)
+        n += !memcmp(homes[r].processors, mine, DDP_TOKEN);
+    return n;
+}
+
 /* All have all: the connections become links, the memory this pod's. */
-static void install(struct rails *r)
+static void install(struct rails *r, const struct ddp_home *homes)
 {
     struct ddp_links *l = &r->links;
     const struct ddp_meeting *next = r->m, *prev = r->m + 1 + r->b->n_sockets;
@@ -101,6 +115,7 @@ static void install(struct rails *r)
         l->pairs[i].fd = pairs[i].fd;
     for (unsigned s = 0; s < r->shm->n; s++)
         r->shm->world[s] = (int)ddp_layout_rank(&r->layout, r->layout.pod, s);
+    ddp_shm_crowd(r->shm, sharers(r->c, homes));
     ddp_socket_close(&r->shm->fd); /* All have it open. */
     r->c->rail = *l;
     r->c->shm = r->shm;
@@ -124,7 +139,7 @@ static int connect_all(struct rails *r, const struct ddp_home *homes,
         rc = ddp_meet_all(r->c, r->b, homes, r->m, r->n, &ok, err);
     }
     if (!rc && ok)
-        install(r);
+        install(r, homes);
     else
         ddp_pairs_free(&r->links);
     return rc;

@@ -31,19 +31,30 @@ static void mix(uint64_t h[2], const char *text)
     }
 }
 
-void ddp_shm_host(uint8_t ret[DDP_TOKEN])
+/* Begin with the machine; false where that is unknown. */
+static bool mix_machine(uint64_t h[2])
 {
-    static const char *const spaces[] = {"/proc/self/ns/net",
-                                         "/proc/self/ns/pid"};
-    uint64_t h[2] = {UINT64_C(0xcbf29ce484222325), 1};
     char text[128] = "";
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
     bool is_known = f && fgets(text, sizeof text, f);
 
-    memset(ret, 0, DDP_TOKEN);
     if (f)
         (void)fclose(f);
+    h[0] = UINT64_C(0xcbf29ce484222325);
+    h[1] = 1;
     mix(h, text);
+    return is_known;
+}
+
+void ddp_shm_host(uint8_t ret[DDP_TOKEN])
+{
+    static const char *const spaces[] = {"/proc/self/ns/net",
+                                         "/proc/self/ns/pid"};
+    uint64_t h[2];
+    char text[128];
+    bool is_known = mix_machine(h);
+
+    memset(ret, 0, DDP_TOKEN);
     for (unsigned i = 0; i < 2 && is_known; i++) {
         ssize_t n = readlink(spaces[i], text, sizeof text - 1);
 
@@ -107,6 +118,25 @@ static unsigned processors(void)
     if (sched_getaffinity(0, sizeof set, &set))
         return 1;
     return (unsigned)CPU_COUNT(&set);
+}
+
+void ddp_shm_processors(uint8_t ret[DDP_TOKEN])
+{
+    uint64_t h[2];
+    cpu_set_t set;
+    bool is_known = mix_machine(h) && !sched_getaffinity(0, sizeof set, &set);
+
+    memset(ret, 0, DDP_TOKEN);
+    for (size_t i = 0; is_known && i < CPU_SETSIZE; i++)
+        mix(h, CPU_ISSET(i, &set) ? "1" : "0");
+    if (is_known)
+        memcpy(ret, h, sizeof h);
+}
+
+void ddp_shm_crowd(struct ddp_shm *s, unsigned n)
+{
+    if (n > processors())
+        s->spin_ns = 0;
 }
 
 static struct ddp_shm *map(int fd, unsigned rank, unsigned n)

@@ -84,6 +84,14 @@ struct ddp_shm {
  * who do, all zeros where that is unknown. */
 void ddp_shm_host(uint8_t ret[DDP_TOKEN]);
 
+/* Which processors of which machine this process may use: the same for all who
+ * may use the same ones, all zeros where that is unknown. */
+void ddp_shm_processors(uint8_t ret[DDP_TOKEN]);
+
+/* So many ranks use this one's processors, other pods' with them: where they
+ * are too many, no wait spins. */
+void ddp_shm_crowd(struct ddp_shm *s, unsigned n);
+
 /* The first one's, for n ranks; NULL: not possible here. */
 struct ddp_shm *ddp_shm_create(unsigned n, const uint8_t token[DDP_TOKEN]);
 

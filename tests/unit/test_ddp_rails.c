@@ -6,6 +6,7 @@
 
 #include "ddp_fixture.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -85,9 +86,36 @@ struct ddp_shm *__wrap_ddp_shm_create(unsigned n, const uint8_t *token)
                : __real_ddp_shm_create(n, token);
 }
 
+/* Pods that share the processors of this machine, or have some of their own. */
+static bool has_own_processors;
+static unsigned n_processors;
+
+void __real_ddp_shm_processors(uint8_t ret[DDP_TOKEN]);
+void __wrap_ddp_shm_processors(uint8_t ret[DDP_TOKEN]);
+
+void __wrap_ddp_shm_processors(uint8_t ret[DDP_TOKEN])
+{
+    __real_ddp_shm_processors(ret);
+    ret[0] = (uint8_t)(ret[0] + (has_own_processors ? pod_of_thread : 0));
+}
+
+/* So few that not each rank of a job can have one. */
+static void take_few_processors(void)
+{
+    cpu_set_t set;
+
+    assert_int_equal(sched_getaffinity(0, sizeof set, &set), 0);
+    for (size_t i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &set) && ++n_processors > RANKS / 2)
+            CPU_CLR(i, &set);
+    n_processors = (unsigned)CPU_COUNT(&set);
+    assert_int_equal(sched_setaffinity(0, sizeof set, &set), 0);
+}
+
 static void run_sums(struct rank *r)
 {
     bool has = pod_without_memory < 0;
+    unsigned crowd = has_own_processors ? pods_seats(RANKS) : RANKS;
     enum { N = 30000 };
     int32_t *a = calloc(N, sizeof *a);
 
@@ -96,6 +124,9 @@ static void run_sums(struct rank *r)
                    r->c->shm != NULL);
     if (has && r->c->rail.seats * r->c->shm->n != RANKS)
         rank_wrong(r, "%u seats, %u ranks", r->c->rail.seats, r->c->shm->n);
+    if (has && (r->c->shm->spin_ns > 0) != (crowd <= n_processors))
+        rank_wrong(r, "%u ranks use %u processors; a wait spins: %d", crowd,
+                   n_processors, r->c->shm->spin_ns > 0);
     for (size_t n = 1; n <= N && a && !*r->wrong; n *= 30) {
         for (size_t i = 0; i < n; i++)
             a[i] = (int32_t)i + r->rank;
@@ -118,6 +149,9 @@ static void test_used_by_all_or_nobody(void **state)
         job_run(&j, RANKS, run_sums, NULL);
     }
     pod_without_memory = -1;
+    has_own_processors = true;
+    job_run(&j, RANKS, run_sums, NULL);
+    has_own_processors = false;
 }
 
 /* --- calls that fail ----------------------------------------------------- */
@@ -265,6 +299,7 @@ int main(void)
     };
     int rc = cmocka_run_group_tests_name("ddp_layout", pure, NULL, NULL);
 
+    take_few_processors();
     /* Two pods of three; three pods of two, whose ranks are not consecutive. */
     rc += cmocka_run_group_tests_name("ddp_rails", tests, use_pods, NULL);
     return rc + cmocka_run_group_tests_name("ddp_rails_dealt", tests,
