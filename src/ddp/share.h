@@ -38,6 +38,7 @@ struct ddp_share {
     const struct ddp_conn *lost; /* This one is gone, and another rank may
                                   * tell why, */
     uint64_t lost_until;         /* until then. */
+    uint64_t dead_until;         /* So for a process that ended; 0: none. */
 };
 
 enum ddp_stage { DDP_STAGED, DDP_REDUCED, DDP_DONE };

@@ -126,6 +126,19 @@ static int hear(struct ddp_share *x, struct ddp_beside *b, unsigned side,
                           conn->error);
 }
 
+/* A process of this memory ended that is still needed: with rails it need not
+ * be a neighbour of any other one here. */
+static int find_dead(struct ddp_share *x, uint64_t now)
+{
+    if (ddp_lives_look(&x->c->lives) == 0)
+        return 0;
+    if (!x->dead_until)
+        x->dead_until = now + DDP_LOST_MS;
+    if (!ddp_blame_knows(x->c) && now < x->dead_until)
+        return 0;
+    return ddp_blame_dead(x->c, x->q, x->err);
+}
+
 static int find_left(struct ddp_share *x)
 {
     for (unsigned r = 0; r < x->s->n; r++)
@@ -171,8 +184,8 @@ static int look(struct ddp_share *x, uint64_t now)
         return ddp_blame_aborted(c, x->q, x->err);
     rc = x->is_listening ? 0 : ddp_beside_begin(&x->ring);
     take_signs(x, now);
-    if (!rc && ddp_lives_knows_all(&c->lives))
-        rc = ddp_blame_dead(c, x->q, x->err);
+    if (!rc)
+        rc = find_dead(x, now);
     if (!rc)
         rc = find_left(x);
     for (unsigned side = 0; side < 2 && !rc; side++) {

@@ -51,12 +51,13 @@ ok "its other end" on "$b" bash -ec "
     ip addr add 10.9.0.2/24 dev vb
     ip link set vb up"
 
-# rank R HOST ADDR COMMAND...: of 4.
+# rank R HOST ADDR COMMAND...: of n.
+n=4
 rank()
 {
     local r=$1 host=$2 addr=$3
     shift 3
-    RANK=$r WORLD_SIZE=4 MASTER_ADDR=$addr MASTER_PORT=29500 \
+    RANK=$r WORLD_SIZE=$n MASTER_ADDR=$addr MASTER_PORT=29500 \
         enter "$host" "$@" >"$T/out.$r" 2>&1 </dev/null &
     pids[r]=$!
 }
@@ -108,30 +109,47 @@ ok "which says so" said \
 # or stops is named by the one who shares its memory, by the one on its rail,
 # and by the one who has neither to do with it.
 unset DDP_TIMEOUT
-for n in 1000000 100; do # A large one, a small one.
-    both 10.9.0.1 10.9.0.1 "$check" loop $n
-    ok "$n: a loop of all_reduce on two hosts" \
+for k in 1000000 100; do # A large one, a small one.
+    both 10.9.0.1 10.9.0.1 "$check" loop $k
+    ok "$k: a loop of all_reduce on two hosts" \
         until_true 30 said "in the loop" 0 1 2 3
-    ok "$n: ranks of a host share memory" maps 1 0 1 2 3
+    ok "$k: ranks of a host share memory" maps 1 0 1 2 3
     kill -9 "${pids[3]}"
-    ok "$n: kill -9 of rank 3: the others fail, long before the deadline" \
+    ok "$k: kill -9 of rank 3: the others fail, long before the deadline" \
         ended 3 10 0 1 2
-    ok "$n: each names rank 3" \
+    ok "$k: each names rank 3" \
         said "code -6 peer 3 .*rank 3 died or failed" 0 1 2
 
     export DDP_TIMEOUT=1500ms
-    both 10.9.0.1 10.9.0.1 "$check" loop $n
-    ok "$n: a loop of all_reduce, again" \
+    both 10.9.0.1 10.9.0.1 "$check" loop $k
+    ok "$k: a loop of all_reduce, again" \
         until_true 30 said "in the loop" 0 1 2 3
     kill -STOP "${pids[1]}"
-    ok "$n: SIGSTOP of rank 1: the others fail at the deadline" \
+    ok "$k: SIGSTOP of rank 1: the others fail at the deadline" \
         ended 3 15 0 2 3
-    ok "$n: each names rank 1" said \
+    ok "$k: each names rank 1" said \
         "code -5 peer 1 .*after 1.5 s: rank 1 (is silent|has not made)" 0 2 3
     kill -CONT "${pids[1]}"
-    ok "$n: rank 1 wakes up and learns it" ended 3 15 1
+    ok "$k: rank 1 wakes up and learns it" ended 3 15 1
     unset DDP_TIMEOUT
 done
+
+# Ranks that are dealt out, and one of each host dies: all others wait for one
+# in their memory, which has none of its neighbours in the ring.
+n=6
+for r in 5 4 3 2 1 0; do
+    rank $r "$([ $((r % 2)) = 0 ] && echo "$a" || echo "$b")" 10.9.0.1 \
+        "$check" loop 100000 1 4
+done
+ok "six ranks, dealt out to two hosts" \
+    until_true 30 said "in the loop" 0 1 2 3 4 5
+ok "ranks of a host share memory" maps 1 0 1 2 3 4 5
+kill -9 "${pids[1]}" "${pids[4]}"
+ok "kill -9 of one on each: the others fail, long before the deadline" \
+    ended 3 10 0 2 3 5
+ok "each names one of them" \
+    said "code -6 peer [14] .*rank [14] died or failed" 0 2 3 5
+n=4
 
 # Host b has no memory: all go over the ring alone.
 rank 3 "$b" 10.9.0.1 "$check" loop 1000
