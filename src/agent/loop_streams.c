@@ -45,14 +45,16 @@ void watch_free(struct stream_watch *w)
 static void show_state(struct stream *s)
 {
     struct loop *l = s->loop;
-    size_t n;
+    uint64_t before = s->relay.n_lines;
+    size_t n, heads;
 
     if (s->is_hidden || out_room(s->out, OUT_WORKERS) < l->line_room)
         return; /* The final state will be shown, or counted as dropped. */
     stream_stamp(s);
     n = relay_take_state(&s->relay, l->scratch, l->line_room);
     if (n > 0) {
-        out_from(s->out, s->file, n - s->relay.head_len);
+        heads = (size_t)(s->relay.n_lines - before) * s->relay.head_len;
+        out_from(s->out, s->file, n - heads);
         out_put(s->out, l->scratch, n);
     }
 }

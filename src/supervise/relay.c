@@ -7,14 +7,13 @@
  *
  * A carriage return ends a state only when another byte than a newline follows
  * it: "\r\n" is the end of a line and passes as it is. Bars that stand below
- * others are written as newline, state, cursor up: there the newline that
- * follows does not end the line either. */
+ * others are written as newline, state, cursor up: relay_rows.c. */
 #include "supervise/relay_parts.h"
 
 #include "base/text.h"
 
+#include <stddef.h>
 #include <string.h>
-
 
 void relay_init(struct relay *r, char *buf, const char *prefix)
 {
@@ -60,14 +59,37 @@ void relay_put(struct relay *r, size_t n)
     r->n_bytes += n;
 }
 
+/* Where a bar's state goes over to another row: what of it is in buf[from..end)
+ * may have begun before. */
+static bool begins_rows(struct relay *r, size_t from, size_t end)
+{
+    size_t at = from > r->start + RELAY_UP_MAX ? from - RELAY_UP_MAX : r->start;
+    const char *esc;
+
+    while (r->is_bar && (esc = memchr(r->buf + at, '\033', end - at))) {
+        unsigned rows;
+        int len;
+
+        at = (size_t)(esc - r->buf);
+        len = relay_up(esc, end - at, &rows);
+        if (len > 0) {
+            relay_rows_begin(r, at, (size_t)len, rows);
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
 /* Look through buf[scanned..end), in which no line ends; what an earlier state
- * had goes. */
-static void skip_states(struct relay *r, size_t end)
+ * had goes. True where rows begin. */
+static bool skip_states(struct relay *r, size_t end)
 {
     size_t at = r->scanned;
 
     while (at < end) {
         const char *cr;
+        size_t from = at;
 
         if (r->buf[at] == '\r') {
             if (!r->is_over)
@@ -78,58 +100,31 @@ static void skip_states(struct relay *r, size_t end)
             r->n_hidden += at - r->start;
             r->start = at;
             r->shown = RELAY_NOT_SHOWN;
-            r->is_over = r->went_up = false;
+            r->is_over = false;
             r->is_bar = true;
         } else {
             cr = memchr(r->buf + at, '\r', end - at);
             at = cr ? (size_t)(cr - r->buf) : end;
+            if (begins_rows(r, from, at))
+                return true;
         }
     }
     r->scanned = end;
-}
-
-/* Length of s[0..n) without "cursor up" at its end: ESC [ digits A. */
-static size_t without_up(const char *s, size_t n)
-{
-    while (n >= 3 && s[n - 1] == 'A') {
-        size_t i = n - 1;
-
-        while (i > 0 && s[i - 1] >= '0' && s[i - 1] <= '9')
-            i--;
-        if (i < 2 || s[i - 1] != '[' || s[i - 2] != '\033')
-            break;
-        n = i - 2;
-    }
-    return n;
+    return false;
 }
 
 /* Length of the present state's text. */
 static size_t state_len(const struct relay *r)
 {
-    size_t end = r->is_over ? r->text_end : r->scanned;
-
-    return without_up(r->buf + r->start, end - r->start);
-}
-
-/* Blanks, and what clears a line: ESC [ K and the like. */
-static bool is_blank(const char *s, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (s[i] == '\033' && i + 1 < n && s[i + 1] == '[') {
-            i += 2;
-            while (i < n && (s[i] < '@' || s[i] > '~'))
-                i++;
-        } else if (s[i] != ' ' && s[i] != '\t') {
-            return false;
-        }
-    }
-    return true;
+    return (r->is_over ? r->text_end : r->scanned) - r->start;
 }
 
 bool relay_has_state(const struct relay *r)
 {
     size_t text;
 
+    if (r->has_rows)
+        return relay_rows_have_state(r);
     if (!r->is_bar && !r->is_over)
         return false;
     text = state_len(r);
@@ -137,22 +132,7 @@ bool relay_has_state(const struct relay *r)
         return false;
     if (!r->is_over)
         text = text_whole(r->buf + r->start, text);
-    return !is_blank(r->buf + r->start, text);
-}
-
-/* The newline at `end` finishes the line, unless it belongs to a bar that the
- * cursor comes back to. */
-static bool is_finished(struct relay *r, size_t end)
-{
-    size_t text = r->is_over ? r->text_end : end;
-
-    if (!r->is_bar || r->went_up ||
-        without_up(r->buf + r->start, text - r->start) == text - r->start)
-        return true;
-    r->is_over = r->went_up = true;
-    r->text_end = text;
-    r->scanned = end + 1;
-    return false;
+    return !relay_is_blank(r->buf + r->start, text);
 }
 
 /* The line that ends with the newline at `end`. False where it was shown
@@ -163,7 +143,7 @@ static bool finish(struct relay *r, size_t end, struct relay_line *ret)
 
     ret->at = r->buf + r->start;
     ret->taken = end + 1 - r->start;
-    ret->len = r->went_up ? text : end - r->start;
+    ret->len = end - r->start;
     ret->is_part = false;
     if (r->shown != text)
         return true;
@@ -192,61 +172,36 @@ static bool finish_stream(struct relay *r, struct relay_line *ret)
     return false;
 }
 
-/* A bar below others was written, and what follows does not come back to it:
- * its last state is a line. False where there is nothing (more) to show. */
-static bool leave_bar(struct relay *r, struct relay_line *ret)
-{
-    bool has_state = relay_has_state(r);
-
-    ret->at = r->buf + r->start;
-    ret->len = state_len(r);
-    ret->taken = r->scanned - r->start;
-    ret->is_part = false;
-    if (has_state)
-        return true;
-    r->n_hidden += ret->taken;
-    r->start = r->scanned;
-    relay_begin_line(r);
-    return false;
-}
-
-/* The next byte follows the newline of such a bar. */
-static bool is_below(const struct relay *r)
-{
-    return r->went_up && r->scanned < r->len && r->buf[r->scanned - 1] == '\n';
-}
-
 /* The buffer is full and no line ends in it. */
 static bool split(struct relay *r, struct relay_line *ret)
 {
     ret->at = r->buf + r->start;
-    ret->is_part = !r->went_up;
-    ret->taken = RELAY_FULL;
-    ret->len = state_len(r);
-    if (ret->is_part)
-        ret->len = ret->taken = text_whole(ret->at, RELAY_LINE_MAX);
+    ret->is_part = true;
+    ret->len = ret->taken = text_whole(ret->at, RELAY_LINE_MAX);
     return true;
 }
 
 /* Find the next line; false where none is complete. */
 static bool next_line(struct relay *r, bool at_end, struct relay_line *ret)
 {
+    ret->row = NULL;
     for (;;) {
         const char *newline;
         size_t end;
 
-        while (is_below(r) && r->buf[r->scanned] == '\n')
-            r->scanned++; /* To a bar further down. */
-        if (is_below(r) && r->buf[r->scanned] != '\r' && leave_bar(r, ret))
+        if (r->has_rows && relay_rows_next(r, at_end, ret))
             return true;
+        if (r->has_rows)
+            return false;
         newline = memchr(r->buf + r->scanned, '\n', r->len - r->scanned);
         end = newline ? (size_t)(newline - r->buf) : r->len;
-        if (r->is_over || relay_has_cr(r, end))
-            skip_states(r, end);
+        if ((r->is_bar || r->is_over || relay_has_cr(r, end)) &&
+            skip_states(r, end))
+            continue;
         r->scanned = end;
         if (!newline)
             break;
-        if (is_finished(r, end) && finish(r, end, ret))
+        if (finish(r, end, ret))
             return true;
     }
     if (r->len - r->start == RELAY_FULL)
@@ -258,6 +213,10 @@ static void take(struct relay *r, const struct relay_line *line)
 {
     size_t extra = line->taken - line->len;
 
+    if (line->row) {
+        relay_row_taken(r, line);
+        return;
+    }
     if (extra > 0 && r->buf[r->start + line->taken - 1] == '\n')
         extra--; /* It is written again. */
     r->n_hidden += extra;
@@ -293,6 +252,8 @@ size_t relay_take_state(struct relay *r, char *out, size_t cap)
 
     if (!relay_has_state(r))
         return 0;
+    if (r->has_rows)
+        return relay_rows_take_state(r, out, cap);
     r->shown = line.len;
     if (!r->is_over)
         line.len = text_whole(line.at, line.len);
@@ -310,8 +271,12 @@ uint64_t relay_drop(struct relay *r, bool at_end, uint64_t *bytes)
     uint64_t n = 0;
 
     while (next_line(r, at_end, &line)) {
-        *bytes += line.taken;
         n++;
+        *bytes += line.row ? line.len : line.taken;
+        if (line.row) {
+            relay_row_taken(r, &line);
+            continue;
+        }
         r->start += line.taken;
         relay_begin_line(r);
     }

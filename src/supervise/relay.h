@@ -6,7 +6,8 @@
  *
  * A line that carriage returns rewrite (a progress bar) ends as its last
  * state. While it is not finished relay_take_state() gives its present one;
- * the caller decides how often. */
+ * the caller decides how often. Bars below one another, between which the
+ * cursor moves, are rows: each is treated so. */
 #ifndef SUPERVISE_RELAY_H
 #define SUPERVISE_RELAY_H
 
@@ -15,7 +16,10 @@
 #include <stdint.h>
 
 #define RELAY_LINE_MAX 65536 /* Longer lines are split and marked. */
-#define RELAY_BUF_BYTES (RELAY_LINE_MAX + 64) /* One byte more is used. */
+#define RELAY_ROWS 16      /* Bars below one another; of more the upper ones */
+#define RELAY_ROW_MAX 1024 /* are lines. Of a longer bar the rest is hidden. */
+/* A line of one byte more, and the rows. */
+#define RELAY_BUF_BYTES (RELAY_LINE_MAX + 64 + RELAY_ROWS * RELAY_ROW_MAX)
 #define RELAY_PREFIX_MAX 256
 #define RELAY_HEAD_MAX 1024 /* Time, colour, prefix; or JSON's keys. */
 /* Ends each part but the last: in text, in JSON (after the line). */
@@ -26,6 +30,11 @@
 #define RELAY_OUT_MIN (RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
 #define RELAY_JSON_MIN (6 * RELAY_LINE_MAX + RELAY_HEAD_MAX + 64)
 
+struct relay_row {
+    uint16_t len;
+    bool is_due; /* Not shown yet. */
+};
+
 struct relay {
     char *buf;    /* RELAY_BUF_BYTES, borrowed. */
     size_t start; /* First byte not yet taken. */
@@ -34,10 +43,15 @@ struct relay {
     size_t no_cr; /* No carriage return in buf[scanned..no_cr). */
     /* Of the line in buf[start..scanned), while it has carriage returns: */
     bool is_bar;  /* It had another state before. */
-    bool is_over; /* The next byte begins a new state... */
-    bool went_up; /* ...since the cursor goes back to an earlier line. */
+    bool is_over; /* The next byte begins a new state. */
     size_t text_end; /* is_over: where the state's text ends. */
     size_t shown;    /* Length of the text when it was shown; else none. */
+    /* Bars below one another: buf[start..scanned) is of the cursor's row. */
+    bool has_rows;
+    bool is_below;   /* After a newline: it leads to the next row, or away. */
+    bool is_leaving; /* The rows are lines from here on. */
+    uint32_t cursor;
+    struct relay_row rows[RELAY_ROWS];
 
     bool json; /* `head` begins an object whose last value is the line. */
     char head[RELAY_HEAD_MAX];
@@ -66,8 +80,8 @@ size_t relay_take(struct relay *r, char *out, size_t cap, bool at_end);
  * ones do not count. Ask after relay_take() has returned 0. */
 bool relay_has_state(const struct relay *r);
 
-/* Write it as a line, and note that it was shown: where nothing is added to it
- * any more, the end of its line gives no second one. 0: none, or no room. */
+/* Write it as a line, or those of rows as lines, and note that they were shown:
+ * where nothing is added, the end gives no second one. 0: none, or no room. */
 size_t relay_take_state(struct relay *r, char *out, size_t cap);
 
 /* Write the one line s[0..len) with its head, as relay_take() would, to `out`,

@@ -10,7 +10,7 @@
 void relay_begin_line(struct relay *r)
 {
     r->scanned = r->start;
-    r->is_bar = r->is_over = r->went_up = false;
+    r->is_bar = r->is_over = false;
     r->shown = RELAY_NOT_SHOWN;
 }
 
@@ -69,7 +69,8 @@ size_t relay_take_plain(struct relay *r, char *out, size_t cap)
     size_t from = r->scanned, n = 0;
     bool has_more = true;
 
-    if (r->json || r->is_bar || r->is_over || r->shown != RELAY_NOT_SHOWN)
+    if (r->json || r->is_bar || r->is_over || r->has_rows ||
+        r->shown != RELAY_NOT_SHOWN)
         return 0;
     while (has_more && from < r->len) {
         size_t to = r->len - from > WINDOW ? from + WINDOW : r->len;

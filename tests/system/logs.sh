@@ -46,6 +46,12 @@ is "P55 --log-prefix none adds nothing" "$(cat "$T/out"; echo .)" \
 run --nproc 2 -- bash -c 'for i in {1..1000}; do printf "\r%d%%" $i; done; echo'
 is "P56 of 1000 states of a bar the last is a line" "$(sort "$T/out")" \
     "$(printf '[rank0] 1000%%\n[rank1] 1000%%')"
+run -- bash -c 'printf "\rE 0"; for i in {1..300}; do
+    printf "\n\rb 1\033[A\n\rb 2\033[A\n\r   \033[A\rE %d" $i; done; echo'
+is "P56 an outer bar ends as its last state" "$(tail -n 1 "$T/out")" \
+    "[rank0] E 300"
+ok "P56 and gives no line at each of its updates" \
+    test "$(wc -l <"$T/out")" -lt 60
 timeout -k 5 60 "$agent" -- bash -c 'exec 3<>"$0"; printf "\r 10%%\r 20%%" >&2
     read -r _ <&3; printf "\r100%%\n" >&2' "$T/seen" >"$T/out" 2>"$T/err" \
     </dev/null &

@@ -329,11 +329,19 @@ static size_t random_bars(uint64_t *seed, char *in)
 {
     static const char *const pieces[] = {
         "\r", "\r", "\n", "50%", " ", "\r\n", "\033[A", "\033[K", "x", "\r\r",
-        "\n\rlower bar\033[A", "\303\251"};
+        "\n\rlower bar\033[A", "\303\251", "\n\n\rlow\033[A\033[A", "\033[2A",
+        "\n\r", "\033[", "3", "A"};
     size_t n = 0, size = next_random(seed) % 3000;
 
+    if (next_random(seed) % 4 == 0) { /* A long row. */
+        memcpy(in, "\r1\r", 3);
+        memset(in + 3, 'z', RELAY_ROW_MAX);
+        n = 3 + RELAY_ROW_MAX - 4 + next_random(seed) % 8;
+        memcpy(in + n, "\033[A", 3);
+        n += 3;
+    }
     while (n < size) {
-        const char *s = pieces[next_random(seed) % 12];
+        const char *s = pieces[next_random(seed) % 18];
 
         memcpy(in + n, s, strlen(s));
         n += strlen(s);
@@ -446,10 +454,10 @@ static void test_bars_end_as_their_last_state(void **state)
         {"\r", "> \n"},
         /* Two bars, the lower one below the cursor's place. */
         {"\rA 0\n\rB 0\033[A\n\rB 1\033[A\n\rB 2\033[A\rA 1\n",
-         "> A 0\n> A 1\n"},
+         "> A 0\n> A 1\n> B 2\n"},
         {"\rA\n\rB 1\033[A\n\rB 2\033[A\nplain\n",
          "> A\n> B 2\n> plain\n"},
-        {"\rA\n\rB\033[A\n\n\rC\033[2A", "> A\n> C\n"},
+        {"\rA\n\rB\033[A\n\n\rC\033[2A", "> A\n> B\n> C\n"},
     };
 
     (void)state;
@@ -464,12 +472,109 @@ static void test_bars_end_as_their_last_state(void **state)
         }
 }
 
+/* As tqdm writes them: a bar at a position goes there by newlines, and back by
+ * "cursor up". */
+static void test_bars_below_one_another(void **state)
+{
+    static const struct {
+        const char *in, *want;
+    } cases[] = {
+        /* An inner one that is cleared at its end (leave=False). */
+        {"\rE 0\n\rb 0\033[A\n\rb 1\033[A\n\r   \033[A\rE 1\n\rb 0\033[A\n\rb 1"
+         "\033[A\n\r   \033[A\rE 2\rE 2\nend\n", "> E 0\n> E 2\n> end\n"},
+        /* One that stays (leave=True): in the place of the outer one. */
+        {"\rE 0\n\rb 0\033[A\n\rb 1\033[A\rb 1\n\rE 1\n\rb 0\033[A\n\rb 2\033[A"
+         "\rb 2\n\rE 2\rE 2\nend\n",
+         "> E 0\n> b 1\n> b 2\n> E 2\n> end\n"},
+        /* Three. */
+        {"\rA\n\rB\033[A\n\n\rC 1\033[A\033[A\n\n\rC 2\033[2A\n\rB 2\033[A\rA 2"
+         "\n\n\nend", "> A\n> A 2\n> B 2\n> C 2\n> end\n"},
+        /* tqdm.write() clears them, and they come again a row further down. */
+        {"\rE 0\n\rb 0\033[A\n\r   \r\033[A\r   \rsaid\n\rE 0\n\rb 0\033[A"
+         "\rE 1\n",
+         "> E 0\n> said\n> E 1\n> b 0\n"},
+        /* A line of somebody else between them, and an end in the midst. */
+        {"\rE 0\n\rb 0\033[Aloss\n\rE 1\n\rb 1\033[A\rE 2",
+         "> E 0\n> loss\n> E 2\n> b 1\n"},
+        {"\rE 0\n\rb 0\033[A\n\rb 1\033[A\r  \rE 1\nTraceback\n",
+         "> E 0\n> E 1\n> b 1\n> Traceback\n"},
+        /* What is no movement: a colour, half a sequence. */
+        {"\rE\n\rb\033[A\r\033[32mE 1\033[0m\n\033[31mred\033[0m\n\rx\033[",
+         "> E\n> \033[32mE 1\033[0m\n> b\n> \033[31mred\033[0m\n> x\033[\n"},
+        /* Further up than there are rows: as on a screen of so many. */
+        {"\ra\033[9999A\rb\033[A\rc\033[A\n\n\n\n", "> c\n> a\n"},
+    };
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (size_t cut = 1; cut < 30; cut++) {
+            struct bench *b = bench_new("> ");
+
+            feed(b, cases[i].in, strlen(cases[i].in), cut);
+            drain(b, RELAY_OUT_MIN, true);
+            assert_out(b, cases[i].want, strlen(cases[i].want));
+            bench_free(b);
+        }
+}
+
+/* More rows than are kept: the upper ones are lines, in order, each once. */
+static void test_many_rows(void **state)
+{
+    struct bench *b = bench_new("");
+    char in[64], want[64 * 40] = "";
+    uint64_t bytes = 0;
+    size_t room;
+
+    (void)state;
+    feed(b, "\rfirst\033[A", 9, 99);
+    for (unsigned i = 0; i < 40; i++) {
+        int n = snprintf(in, sizeof in, "\rrow %u\n\r", i);
+
+        feed(b, in, (size_t)n, 99);
+        (void)snprintf(want + strlen(want), sizeof want - strlen(want),
+                       "row %u\n", i);
+    }
+    assert_true(b->r.n_lines > 40 - RELAY_ROWS && b->r.n_lines < 40);
+    drain(b, RELAY_OUT_MIN, true);
+    assert_out(b, want, strlen(want));
+
+    /* Thrown away, they are counted by their texts. */
+    memcpy(relay_space(&b->r, &room), "\r1\r20\033[A\r3\n\n.", 13);
+    relay_put(&b->r, 13);
+    assert_int_equal(relay_drop(&b->r, true, &bytes), 3);
+    assert_int_equal(bytes, 4);
+    bench_free(b);
+}
+
+/* A text that is no row for its length is a line; of a bar the rest goes. */
+static void test_long_rows(void **state)
+{
+    static char in[3 * RELAY_ROW_MAX], want[3 * RELAY_ROW_MAX];
+    struct bench *b = bench_new("");
+    int n;
+
+    (void)state;
+    memset(want, 'x', RELAY_ROW_MAX + 9);
+    n = snprintf(in, sizeof in, "\rE\n\rb\033[A%s\n", want);
+    feed(b, in, (size_t)n, 50);
+    n = snprintf(in, sizeof in, "E\nb\n%s\n", want);
+    assert_out(b, in, (size_t)n);
+
+    b->n_out = 0;
+    n = snprintf(in, sizeof in, "\rE\n\r%s\033[A\n\n.\n", want);
+    feed(b, in, (size_t)n, 50);
+    want[RELAY_ROW_MAX] = '\0';
+    n = snprintf(in, sizeof in, "E\n%s\n.\n", want);
+    assert_out(b, in, (size_t)n);
+    bench_free(b);
+}
+
 static void show(struct bench *b, const char *want)
 {
     size_t n;
 
     assert_int_equal(relay_has_state(&b->r), want[0] != '\0');
-    assert_int_equal(relay_take_state(&b->r, b->piece, 5), 0);
+    assert_int_equal(relay_take_state(&b->r, b->piece, 3), 0);
     n = relay_take_state(&b->r, b->piece, RELAY_OUT_MIN);
     assert_int_equal(n, strlen(want));
     assert_memory_equal(b->piece, want, n);
@@ -497,6 +602,9 @@ static void test_states_are_shown_once(void **state)
     show(b, ""); /* Blank. */
     feed(b, "\r40%\033[A", 7, 9);
     show(b, "> 40%\n"); /* Without moving the cursor of the reader. */
+    feed(b, "\n.\n", 3, 9);
+    assert_out(b, "> .\n", 4);
+    b->n_out = 0;
     feed(b, "\r\303", 2, 9);
     show(b, ""); /* Nothing of half a character, */
     feed(b, "\251\n", 2, 9);
@@ -506,6 +614,35 @@ static void test_states_are_shown_once(void **state)
     show(b, "> 50%\n");
     drain(b, RELAY_OUT_MIN, true);
     assert_int_equal(b->n_out, 0);
+    bench_free(b);
+}
+
+static void say(struct bench *b, const char *s)
+{
+    feed(b, s, strlen(s), 9);
+}
+
+/* Of rows those are shown that are other than before. */
+static void test_rows_are_shown_once(void **state)
+{
+    struct bench *b = bench_new("> ");
+
+    (void)state;
+    say(b, "\rE 0\n\rb 0");
+    b->n_out = 0;
+    show(b, "> b 0\n");
+    say(b, "\033[A");
+    show(b, ""); /* It was, before it was known to be a row. */
+    say(b, "\n\rb 1\033[A\rE");
+    show(b, "> E\n> b 1\n");
+    say(b, " 1\n\rb 1\033[A");
+    show(b, "> E 1\n");
+    say(b, "\rE 1\n\r   \033[A");
+    show(b, ""); /* The same, and what was cleared. */
+    say(b, "\rE \303");
+    show(b, "> E \n"); /* Nothing of half a character. */
+    say(b, "\251\n.\n");
+    assert_out(b, "> E \303\251\n> .\n", 11);
     bench_free(b);
 }
 
@@ -595,7 +732,11 @@ int main(void)
         cmocka_unit_test(test_cuts_never_change_the_output),
         cmocka_unit_test(test_edges_of_the_fast_way),
         cmocka_unit_test(test_bars_end_as_their_last_state),
+        cmocka_unit_test(test_bars_below_one_another),
+        cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_long_rows),
         cmocka_unit_test(test_states_are_shown_once),
+        cmocka_unit_test(test_rows_are_shown_once),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_room),
         cmocka_unit_test(test_dropped_lines_are_counted),
