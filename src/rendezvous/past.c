@@ -12,7 +12,8 @@ void past_age(struct past *p, uint64_t ms)
 {
     uint32_t n = 0;
 
-    p->zero_age_ms = sum(p->zero_age_ms, ms);
+    if (p->zero_losses > 0)
+        p->zero_age_ms = sum(p->zero_age_ms, ms);
     for (uint32_t i = 0; i < p->n_lost; i++) {
         uint64_t age = sum(p->lost[i].age_ms, ms);
 

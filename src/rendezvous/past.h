@@ -24,7 +24,7 @@ struct past_lost { /* Another pod that was lost in a round, so long ago. */
 
 struct past {
     uint32_t zero_losses; /* Of node rank 0, each of which ended a round; */
-    uint64_t zero_age_ms; /* and how long ago the last one was. */
+    uint64_t zero_age_ms; /* and how long ago the last one was; or 0. */
     uint32_t n_runs;      /* Youngest first; empty unless restarts are counted
                              within a period. */
     struct past_run runs[PAST_RUNS_MAX];

@@ -46,10 +46,9 @@ static void says(uint64_t now, unsigned lost, uint64_t lost_age, uint32_t n,
     assert_int_equal(sent.n_restarts, n);
     assert_int_equal(sent.in_a_row, n);
     assert_int_equal(sent.past.zero_losses, n);
-    if (n > 0) {
-        assert_int_equal(sent.past.zero_age_ms, age);
+    assert_int_equal(sent.past.zero_age_ms, age);
+    if (n > 0)
         assert_int_equal(sent.past.runs[0].age_ms, age);
-    }
     cut(now);
 }
 
