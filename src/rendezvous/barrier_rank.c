@@ -48,6 +48,8 @@ static void displace(struct barrier *b, struct bar_peer *p)
 {
     uint32_t conn = p->conn;
 
+    if (p->state == PEER_BYE && conn == BARRIER_NO_CONN)
+        b->n_gone--; /* The other one is still to hear the end. */
     bar_move(b, p, PEER_UNSEEN);
     p->hello.incarnation = 0;
     p->down_ms = 0;

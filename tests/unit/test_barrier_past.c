@@ -128,6 +128,13 @@ static void test_counted_before(void **state)
     assert_int_equal(b.n_restarts, 1);
 }
 
+/* It has heard the end. */
+static void leave(uint64_t now, uint32_t conn)
+{
+    bye(now, conn);
+    barrier_closed(&b, now, conn);
+}
+
 /* No restart is left: the end, also for the pod that is not there yet. */
 static void test_too_often(void **state)
 {
@@ -146,8 +153,7 @@ static void test_too_often(void **state)
                         "node rank 0 was lost for the 4th time, 21 s after "
                         "the time before: its agent is gone");
     bye(100010, BARRIER_LOCAL);
-    bye(100020, 1);
-    barrier_closed(&b, 100030, 1);
+    leave(100020, 1);
     barrier_timeout(&b, 101100);
     assert_int_equal(b.phase, BAR_ENDING);
     m.node_rank = 2;
@@ -155,8 +161,43 @@ static void test_too_often(void **state)
     story[0] = '\0';
     come(102000, 2, m);
     told("2:WELCOME 2:END ");
-    bye(102010, 2);
-    barrier_closed(&b, 102020, 2);
+    leave(102010, 2);
+    assert_int_equal(b.phase, BAR_OVER);
+}
+
+/* By arrival: a pod that is new to the job had the rank of another one, heard
+ * the end, and is gone. The other one must hear it, too, and so must the last
+ * one, which comes late. */
+static void test_too_often_by_arrival(void **state)
+{
+    struct wire_msg fresh, m;
+
+    (void)state;
+    begin(4);
+    fresh = hello(WIRE_ANY_RANK, 900);
+    m = witness(2, 3, 1, 1);
+    fresh.any_rank = m.any_rank = 1;
+    m.n_restarts = 2;
+    join(10, BARRIER_LOCAL, 0);
+    come(1000, 9, fresh);
+    assert_int_equal(last.node_rank, 1);
+    come(1010, 2, m);
+    assert_int_equal(b.phase, BAR_ENDING);
+    bye(1020, BARRIER_LOCAL);
+    leave(1030, 9);
+    leave(1040, 2);
+    m.node_rank = 1;
+    m.incarnation = 101;
+    come(1050, 1, m);
+    assert_int_equal(last.kind, WIRE_END);
+    leave(1060, 1);
+    barrier_timeout(&b, 3000);
+    assert_int_equal(b.phase, BAR_ENDING);
+    m.node_rank = 3;
+    m.incarnation = 103;
+    come(4000, 3, m);
+    assert_int_equal(last.kind, WIRE_END);
+    leave(4010, 3);
     assert_int_equal(b.phase, BAR_OVER);
 }
 
@@ -282,6 +323,7 @@ int main(void)
         cmocka_unit_test(test_table),
         cmocka_unit_test(test_counted_before),
         cmocka_unit_test(test_too_often),
+        cmocka_unit_test(test_too_often_by_arrival),
         cmocka_unit_test(test_never),
         cmocka_unit_test(test_none),
         cmocka_unit_test(test_period),
