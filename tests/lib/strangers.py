@@ -180,7 +180,11 @@ def relay(port, to, file):
 
     for n in range(1000):
         a = listener.accept()[0]
-        b = connect(int(to))
+        try:
+            b = connect(int(to))
+        except OSError:  # Nobody is there now.
+            a.close()
+            continue
         a.settimeout(None)
         b.settimeout(None)
         up = open(f"{file}.{n}.up", "wb")
