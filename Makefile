@@ -45,7 +45,7 @@ AGENT_CFLAGS := -std=gnu11 '-ffile-prefix-map=$(CURDIR)=.' -fPIC \
     -fvisibility=hidden -ffunction-sections \
     -fdata-sections -MMD -MP $(warnings) $(harden) \
     $(if $(SAN),-fsanitize=$(SAN) -fno-omit-frame-pointer \
-    -fno-sanitize-recover=all) $(if $(COV),--coverage)
+    -fno-sanitize-recover=all) $(if $(COV),--coverage -DAGENT_COVERAGE)
 AGENT_LDFLAGS := -Wl,-z,relro,-z,now -Wl,--gc-sections \
     $(if $(SAN),-fsanitize=$(SAN)) $(if $(COV),--coverage)
 # What was really linked: scripts/sbom.

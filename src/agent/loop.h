@@ -5,8 +5,9 @@
 
 #include "agent/plan.h"
 
-/* Run the pod to its end; returns agent's exit status. All signals must be
- * blocked already and stay so. Says the verdict. */
+/* Run the pod to its end, and end with agent's exit status; where it cannot
+ * begin, that is returned. All signals must be blocked already and stay so.
+ * Says the verdict. */
 int loop_run(const struct plan *plan);
 
 /* --dry-run: print on stdout, as JSON, what would be started. */

@@ -60,8 +60,6 @@ void peers_close(struct peers *p, uint32_t conn, bool abort);
 void peers_admit(struct peers *p, uint32_t conn);
 
 void peers_link_connect(struct peers *p);
-/* Whether a name server is being asked, by another thread. */
-bool peers_is_looking_up(const struct peers *p);
 void peers_link_send(struct peers *p, const struct wire_msg *m);
 void peers_link_close(struct peers *p, bool abort);
 

@@ -97,7 +97,6 @@ static void on_resolved(uv_getaddrinfo_t *req, int status,
 {
     struct peers *p = req->data;
 
-    p->is_looking_up = false;
     if (status != 0) {
         (void)snprintf(p->why, sizeof p->why,
                        "the name does not resolve (%s)", uv_strerror(status));
@@ -120,17 +119,11 @@ void peers_link_connect(struct peers *p)
     (void)snprintf(port, sizeof port, "%u", p->port);
     r = uv_getaddrinfo(p->loop, &p->lookup, on_resolved, p->host, port,
                        &hints);
-    p->is_looking_up = r == 0;
     if (r != 0) {
         (void)snprintf(p->why, sizeof p->why, "look-up of the name: %s",
                        uv_strerror(r));
         (void)uv_timer_start(&p->limit, on_limit, 0, 0);
     }
-}
-
-bool peers_is_looking_up(const struct peers *p)
-{
-    return p->is_looking_up;
 }
 
 void peers_link_send(struct peers *p, const struct wire_msg *m)

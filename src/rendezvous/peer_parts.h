@@ -38,7 +38,6 @@ struct peers {
     unsigned port;
     struct conn *link; /* NULL: none, or being closed. */
     uv_getaddrinfo_t lookup;
-    bool is_looking_up;
     struct addrinfo *addrs, *next_addr;
     uv_timer_t limit;
     uv_connect_t connecting;
