@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TICK_MS 1000
+#define TOLD_MS 1000 /* Until rank 0 has said why others fail. */
 
 enum { CONTROL, DATA, N_CHANNELS = DATA + DDP_SOCKETS_MAX };
 
@@ -100,11 +100,33 @@ static int after(const struct ddp_conf *conf)
     return (conf->rank + 1) % conf->size;
 }
 
+/* Whether rank 0 tells within a moment why the job has failed. */
+static bool is_told(struct ddp_boot *b, struct ddp_frame *ret)
+{
+    struct ddp_conn *root = &b->conns[0];
+    uint64_t now = ddp_now(), until = now + TOLD_MS;
+
+    for (; b->conf->rank > 0; now = ddp_now()) {
+        struct pollfd p = {.fd = root->fd, .events = POLLIN};
+
+        if (has_told(root, ret))
+            return true;
+        if (root->fd < 0 || now >= until)
+            return false;
+        (void)poll(&p, 1, ddp_until(now, until, TOLD_MS));
+    }
+    return false;
+}
+
+/* It may be gone because another one was: then rank 0 has told both. */
 static int unreachable(struct ringing *r, int error)
 {
     char where[DDP_ADDR_TEXT];
     const struct ddp_conf *conf = r->b->conf;
+    struct ddp_frame f;
 
+    if (is_told(r->b, &f))
+        return ddp_boot_relay(r->b, &f);
     return ddp_boot_fail(r->b, DDP_ESYSTEM, after(conf), "rank %d cannot "
                          "reach rank %d at %s: %s", conf->rank, after(conf),
                          ddp_addr_text(&r->b->next, where), strerror(error));
@@ -249,6 +271,8 @@ static int ring_late(struct ringing *r)
     const struct ddp_conf *conf = r->b->conf;
     double s = (double)conf->timeout_ms / 1000;
     char note[DDP_GUESTS_NOTE];
+    struct ddp_frame f;
+    unsigned first = 0;
 
     if (!is_connected(r))
         return unreachable(r, ETIMEDOUT);
@@ -257,8 +281,19 @@ static int ring_late(struct ringing *r)
                              "heard nothing from rank %d within %.1f s while "
                              "the ring was made%s", conf->rank, before(conf),
                              s, ddp_guests_note(&r->guests, note));
-    return ddp_boot_fail(r->b, DDP_ETIMEDOUT, -1, "some ranks could not reach "
-                         "each other within %.1f s", s);
+    if (conf->rank > 0)
+        return is_told(r->b, &f)
+                   ? ddp_boot_relay(r->b, &f)
+                   : ddp_boot_fail(r->b, DDP_ETIMEDOUT, 0, "rank 0 has not "
+                                   "said within %.1f s that the ring "
+                                   "stands", s);
+    /* One that hangs keeps the next one waiting, but that comes after it. */
+    while (first + 1 < r->b->n_conns && r->readies[first])
+        first++;
+    return ddp_boot_fail(r->b, DDP_ETIMEDOUT, (int)first + 1, "%u of %d ranks "
+                         "have not connected to their neighbours within %.1f "
+                         "s; the first of them is rank %u",
+                         r->b->n_conns - r->n_ready, conf->size, s, first + 1);
 }
 
 static int ring_turn(struct ringing *r)
@@ -266,7 +301,7 @@ static int ring_turn(struct ringing *r)
     struct ddp_boot *b = r->b;
     struct pollfd *p = r->fds;
     uint64_t now = ddp_now();
-    int ms = ddp_until(now, b->deadline, TICK_MS), rc;
+    int ms = ddp_until(now, b->deadline, DDP_BOOT_TICK_MS), rc;
     unsigned n = 0;
 
     for (unsigned i = 0; i < channels(r); i++)

@@ -22,6 +22,9 @@
 #include "ddp/pair.h"
 #include "ddp/shm.h"
 
+/* While ranks are missing, rank 0 says so to those who wait this often. */
+#define DDP_BOOT_TICK_MS 1000
+
 /* What a neighbour said during one call that is about the next one, as it
  * may be one call ahead. */
 struct ddp_ahead {

@@ -13,7 +13,6 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#define TICK_MS 1000
 #define LINGER_MS 2000 /* After a failure, for those who come late. */
 
 struct gather {
@@ -149,7 +148,7 @@ static void tell_missing(struct gather *g, uint64_t now)
 
     if (now < g->next_tick || g->n_here == g->b->n_conns)
         return;
-    g->next_tick = now + TICK_MS;
+    g->next_tick = now + DDP_BOOT_TICK_MS;
     f.n = g->b->n_conns - g->n_here;
     for (unsigned i = g->b->n_conns; i-- > 0;)
         if (g->b->conns[i].fd < 0)
@@ -186,7 +185,7 @@ static int gather_turn(struct gather *g)
 {
     struct pollfd *p = g->fds;
     uint64_t now = ddp_now();
-    int ms = ddp_until(now, g->b->deadline, TICK_MS), rc;
+    int ms = ddp_until(now, g->b->deadline, DDP_BOOT_TICK_MS), rc;
     unsigned n = ddp_guests_poll(&g->guests, g->fd, p, now, &ms);
 
     for (unsigned i = 0; i < g->b->n_conns; i++)

@@ -12,6 +12,7 @@
 #define CONNECT_MS 3000 /* For one address; then the next is tried. */
 #define ANSWER_MIN_MS 1000 /* Where several ports are scanned, for one; */
 #define ANSWER_MAX_MS 10000 /* doubles with each round. */
+#define ROOT_SILENT_MS (3 * DDP_BOOT_TICK_MS)
 #define RETRY_MIN_MS 20
 #define RETRY_MAX_MS 500
 
@@ -25,6 +26,7 @@ struct join {
     char last[256];         /* Why the last try came to nothing. */
     uint64_t answer_ms;
     uint32_t n_missing, first_missing; /* As rank 0 said; 0: not heard. */
+    uint64_t heard;                    /* When it last said that. */
 };
 
 static enum outcome again(struct join *j, const char *why)
@@ -163,6 +165,7 @@ static enum outcome listen_to_root(struct join *j)
         if (got == DDP_GOT_FRAME && f.kind == DDP_WAITING) {
             j->n_missing = f.n;
             j->first_missing = f.peer;
+            j->heard = ddp_now();
         } else if (got == DDP_GOT_FRAME && f.kind == DDP_WELCOME) {
             is_welcome = true;
             until = b->deadline;
@@ -219,7 +222,12 @@ static int join_late(struct join *j)
 {
     const struct ddp_conf *conf = j->b->conf;
     double s = (double)conf->timeout_ms / 1000;
+    char where[DDP_ADDR_TEXT];
 
+    if (j->n_missing > 0 && ddp_now() - j->heard > ROOT_SILENT_MS)
+        return ddp_boot_fail(j->b, DDP_ETIMEDOUT, 0, "rank 0 at %s is silent, "
+                             "so that the job does not gather within %.1f s",
+                             ddp_addr_text(&j->at, where), s);
     if (j->n_missing > 0)
         return ddp_boot_fail(j->b, DDP_ETIMEDOUT, (int)j->first_missing,
                              "%u of %d ranks have not come to rank 0 within "

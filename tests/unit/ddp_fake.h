@@ -238,10 +238,11 @@ static inline void fake_close(struct fake *k)
     ddp_socket_close(&k->listen_fd);
 }
 
-/* As rank 1 of three, up to WELCOME; rank 2 is real too. */
-static inline void fake_join(struct real r[3], struct ddp_conn *c)
+/* As rank 1 of three, which listens at `at`, up to WELCOME; rank 2 is real,
+ * too. */
+static inline void fake_join_at(struct real r[3], struct ddp_conn *c,
+                                const struct ddp_addr *at, uint64_t timeout_ms)
 {
-    const struct ddp_addr at = loopback(9);
     const uint8_t host[DDP_TOKEN] = {0};
     struct ddp_conf conf = {.rank = 1, .size = 3, .job = "boot",
                             .attempt = DDP_NO_ATTEMPT};
@@ -252,7 +253,7 @@ static inline void fake_join(struct real r[3], struct ddp_conn *c)
     ddp_socket_close(&fd);
     root = loopback(port);
     conf.master_port = (uint16_t)port;
-    real_start(&r[0], 0, 3, port, PATIENCE_MS);
+    real_start(&r[0], 0, 3, port, timeout_ms);
     for (fd = -1; fd < 0 || ddp_socket_connected(fd);) {
         ddp_socket_close(&fd);
         fd = ddp_socket_connect(&root);
@@ -260,9 +261,29 @@ static inline void fake_join(struct real r[3], struct ddp_conn *c)
         wait_for(fd, POLLOUT);
     }
     ddp_conn_open(c, fd, 0);
-    ddp_hello_put(&conf, &at, host, &f);
+    ddp_hello_put(&conf, at, host, &f);
     fake_say(c, &f);
     fake_expect(c, DDP_WELCOME, &f);
+}
+
+/* Nobody listens where it says. */
+static inline void fake_join(struct real r[3], struct ddp_conn *c)
+{
+    const struct ddp_addr at = loopback(9);
+
+    fake_join_at(r, c, &at, PATIENCE_MS);
+}
+
+static inline int clear_environment(void **state)
+{
+    static const char *const names[] = {
+        "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE",
+        "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDP_BOOTSTRAP_PORT"};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
+        (void)unsetenv(names[i]);
+    return 0;
 }
 
 #endif

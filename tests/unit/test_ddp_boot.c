@@ -128,7 +128,7 @@ static void test_no_go(void **state)
     (void)state;
     fake_gather(&k, &r, SHORT_MS);
     fake_ring(&k);
-    real_expect(&r, DDP_ETIMEDOUT, -1, "some ranks could not reach each other");
+    real_expect(&r, DDP_ETIMEDOUT, 0, "rank 0 has not said");
     fake_close(&k);
 }
 
@@ -332,18 +332,6 @@ static void test_a_rank_dies_while_the_ring_is_made(void **state)
         assert_true(r[i].rc == DDP_EPEER || r[i].rc == DDP_ESYSTEM);
         assert_int_equal(r[i].err.peer, 1);
     }
-}
-
-static int clear_environment(void **state)
-{
-    static const char *const names[] = {
-        "TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_USE_AGENT_STORE",
-        "LOCAL_RANK", "LOCAL_WORLD_SIZE", "DDP_BOOTSTRAP_PORT"};
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof names / sizeof names[0]; i++)
-        (void)unsetenv(names[i]);
-    return 0;
 }
 
 int main(void)
