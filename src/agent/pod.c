@@ -208,6 +208,9 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     enum sup_news news;
     char budget[POD_BUDGET_MAX];
+    /* A pod whose workers ended with pod 0's got no STOP to say so. */
+    bool lost = p->n_rounds > 0 &&
+                m->past.zero_losses > p->past.past.zero_losses;
 
     pod_past_take(p, now_ms, m);
     p->past.round_open = true;
@@ -228,7 +231,8 @@ void pod_begin_round(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     p->at.group_size = m->group_size;
     (void)text_copy(p->at.hosts, sizeof p->at.hosts, m->hosts);
     if (p->n_rounds > 1 || p->round > 0)
-        pod_say(p, LOG_INFO, "round %u starts; %s", p->round,
+        pod_say(p, LOG_INFO, "round %u starts%s; %s", p->round,
+                lost ? ", for node rank 0 was lost" : "",
                 pod_budget(p, budget));
     pod_mesh_close(p);
     pod_move(p, POD_RUNNING);

@@ -78,6 +78,25 @@ static void test_lost(void **state)
     says(6030, 0, 0, 3, 3010);
 }
 
+/* Its workers end with pod 0's; no STOP says why the next round starts. */
+static void test_told_at_the_start(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        begin();
+        cut(1020);
+        ends(1030, 0, 1);
+        ends(1030, 1, 143);
+        pod_swept(&p, 1040, 0, false);
+        pod_swept(&p, 1040, 0, false);
+        welcome(1100, 7, 1);
+        tell(1200, frame(WIRE_START, 1), 2 + i, 200);
+        assert_int_equal(p.state, POD_RUNNING);
+        assert_int_equal(!strstr(said, "starts, for node rank 0 was lost; "),
+                         !i);
+    }
+}
+
 static void test_in_order(void **state)
 {
     static const struct {
@@ -176,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_told_at_the_start),
         cmocka_unit_test(test_in_order),
         cmocka_unit_test(test_health),
         cmocka_unit_test(test_before),
