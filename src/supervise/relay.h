@@ -33,6 +33,7 @@
 struct relay_row {
     uint16_t len;
     bool is_due; /* Not shown yet. */
+    bool is_erased; /* By ESC [ K, and not written since. */
 };
 
 struct relay {

@@ -8,6 +8,10 @@
  * behind it, and the end, leave them: then those that were not shown in their
  * present state are lines, from the top.
  *
+ * Others (rich) erase each row on their way up, and write them all anew, with
+ * mere newlines between them: a newline leads to a row that was erased,
+ * whatever follows.
+ *
  * Bytes that went to a row count as hidden, until it is a line. */
 #include "supervise/relay_parts.h"
 
@@ -51,17 +55,23 @@ static char *text_of(const struct relay *r, uint32_t row)
     return r->buf + RELAY_BUF_BYTES - (RELAY_ROWS - row) * RELAY_ROW_MAX;
 }
 
-/* `n` <= RELAY_ROW_MAX. What clears a row is not shown. */
+/* `n` <= RELAY_ROW_MAX. What clears a row is not shown. One that is erased is
+ * about to be written anew: the same text is no other state then. */
 static void write_row(struct relay *r, const char *s, size_t n)
 {
     struct relay_row *row = &r->rows[r->cursor];
     char *text = text_of(r, r->cursor);
 
-    if (relay_is_blank(s, n))
+    if (!relay_is_blank(s, n)) {
+        row->is_due |= row->len != n || memcmp(text, s, n) != 0;
+        row->is_erased = false;
+        row->len = (uint16_t)n;
+        memcpy(text, s, n);
+    } else if (memchr(s, 'K', n)) {
+        row->is_erased = true;
+    } else {
         *row = (struct relay_row){0};
-    else if (row->len != n || memcmp(text, s, n) != 0)
-        *row = (struct relay_row){(uint16_t)n, true};
-    memcpy(text, s, row->len);
+    }
 }
 
 /* Rows `from` and below it move down by `n`, or up by -n; what has no place any
@@ -150,8 +160,10 @@ static void add_text(struct relay *r)
 static bool step_below(struct relay *r)
 {
     char c = r->buf[r->scanned];
+    bool is_erased = r->cursor < RELAY_ROWS - 1 &&
+                     r->rows[r->cursor + 1].is_erased;
 
-    if (c != '\r' && c != '\n') {
+    if (c != '\r' && c != '\n' && !is_erased) {
         leave(r);
         return true;
     }

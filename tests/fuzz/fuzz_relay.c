@@ -1,6 +1,7 @@
 /* fuzz_relay: how the bytes of a worker are cut into reads never changes the
  * lines; each piece that comes out is whole lines; text loses no byte but
- * those of states that others took the place of. */
+ * those of states that others took the place of. States that are shown between
+ * the reads are whole lines, too, and counted. */
 #include "fuzz/fuzz.h"
 
 #include "supervise/relay.h"
@@ -29,9 +30,19 @@ static void drain(struct relay *r, struct sum *s, bool at_end)
     }
 }
 
+static void show(struct relay *r, struct sum *s)
+{
+    size_t n = relay_take_state(r, out, sizeof out);
+
+    fuzz_require(n == 0 || out[n - 1] == '\n');
+    fuzz_require(!relay_has_state(r)); /* There was room for all. */
+    for (size_t i = 0; i < n; i++)
+        s->newlines += out[i] == '\n';
+}
+
 /* `data`, `times` over, at most `piece` bytes a read. */
 static void pass(struct relay *r, struct sum *s, const uint8_t *data,
-                 size_t len, unsigned times, size_t piece)
+                 size_t len, unsigned times, size_t piece, bool shows)
 {
     for (unsigned k = 0; k < times; k++)
         for (size_t at = 0; at < len;) {
@@ -44,13 +55,15 @@ static void pass(struct relay *r, struct sum *s, const uint8_t *data,
             relay_put(r, n);
             at += n;
             drain(r, s, false);
+            if (shows && at % 3 == 0)
+                show(r, s);
         }
     drain(r, s, true);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
-    struct sum a = {0, 0, 0}, b = {0, 0, 0};
+    struct sum a = {0, 0, 0}, b = {0, 0, 0}, c = {0, 0, 0};
     struct relay r;
     bool json;
     unsigned times;
@@ -64,15 +77,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         times /= 2;
     relay_init(&r, buf, HEAD);
     relay_set_head(&r, HEAD, json);
-    pass(&r, &a, data + 3, len - 3, times, RELAY_LINE_MAX);
+    pass(&r, &a, data + 3, len - 3, times, RELAY_LINE_MAX, false);
     lines = r.n_lines;
     fuzz_require(a.newlines == lines);
     if (!json)
         fuzz_require(a.bytes + r.n_hidden >= (uint64_t)(len - 3) * times);
     relay_init(&r, buf, HEAD);
     relay_set_head(&r, HEAD, json);
-    pass(&r, &b, data + 3, len - 3, times, 1 + data[2] % 64u);
+    pass(&r, &b, data + 3, len - 3, times, 1 + data[2] % 64u, false);
     fuzz_require(a.hash == b.hash && a.bytes == b.bytes);
     fuzz_require(r.n_lines == lines);
+    relay_init(&r, buf, HEAD);
+    relay_set_head(&r, HEAD, json);
+    pass(&r, &c, data + 3, len - 3, times, 1 + data[2] % 64u, true);
+    fuzz_require(c.newlines == r.n_lines && r.n_hidden <= r.n_bytes);
     return 0;
 }

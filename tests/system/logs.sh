@@ -52,6 +52,20 @@ is "P56 an outer bar ends as its last state" "$(tail -n 1 "$T/out")" \
     "[rank0] E 300"
 ok "P56 and gives no line at each of its updates" \
     test "$(wc -l <"$T/out")" -lt 60
+# What tqdm and rich wrote; three bytes before it are the fuzz target's.
+bars() { run -- tail -c +4 "$top/tests/fuzz/corpus/relay/$1"; }
+last() { sed -E 's/^\[rank0\] (\x1b\[2K)?//; s/[^a-z0-9%: ].*//' "$T/out" |
+    tr -d ' ' | tr '\n' ' '; }
+bars tqdm_nested3_leave
+is "P56 tqdm: three loops that stay: the last state of each" "$(last)" \
+    'run:0% step:100% step:100% step:100% epoch:100% step:100% step:100% step:100% epoch:100% run:100% '
+bars tqdm_write
+is "P56 tqdm.write() in an inner loop is all there" "$(last)" \
+    'epoch:0% loss0 loss1 loss2 epoch:100% '
+bars rich
+is "P56 rich: two bars and their last states" \
+    "$(grep -ac '^\[rank0\] .*100%' "$T/out") $(($(wc -l <"$T/out") < 8))" \
+    '2 1'
 timeout -k 5 60 "$agent" -- bash -c 'exec 3<>"$0"; printf "\r 10%%\r 20%%" >&2
     read -r _ <&3; printf "\r100%%\n" >&2' "$T/seen" >"$T/out" 2>"$T/err" \
     </dev/null &

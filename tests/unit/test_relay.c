@@ -330,7 +330,8 @@ static size_t random_bars(uint64_t *seed, char *in)
     static const char *const pieces[] = {
         "\r", "\r", "\n", "50%", " ", "\r\n", "\033[A", "\033[K", "x", "\r\r",
         "\n\rlower bar\033[A", "\303\251", "\n\n\rlow\033[A\033[A", "\033[2A",
-        "\n\r", "\033[", "3", "A"};
+        "\n\r", "\033[", "3", "A", "\r\033[2K\033[1A\033[2Kup\nlow",
+        "\r\033[2K\033[2A", "\nlast"};
     size_t n = 0, size = next_random(seed) % 3000;
 
     if (next_random(seed) % 4 == 0) { /* A long row. */
@@ -341,7 +342,7 @@ static size_t random_bars(uint64_t *seed, char *in)
         n += 3;
     }
     while (n < size) {
-        const char *s = pieces[next_random(seed) % 18];
+        const char *s = pieces[next_random(seed) % 21];
 
         memcpy(in + n, s, strlen(s));
         n += strlen(s);
@@ -501,6 +502,14 @@ static void test_bars_below_one_another(void **state)
         /* What is no movement: a colour, half a sequence. */
         {"\rE\n\rb\033[A\r\033[32mE 1\033[0m\n\033[31mred\033[0m\n\rx\033[",
          "> E\n> \033[32mE 1\033[0m\n> b\n> \033[31mred\033[0m\n> x\033[\n"},
+        /* As rich does: each row is erased, and all are written anew. */
+        {"a 1\nb 1\nc 1\r\033[2K\033[1A\033[2K\033[1A\033[2Ka 2\nb 2\nc 2\r"
+         "\033[2K\033[1A\033[2K\033[1A\033[2Ka 3\nb 3\nc 3\nend\n",
+         "> a 1\n> b 1\n> \033[2Ka 3\n> b 3\n> c 3\n> end\n"},
+        /* A print above them moves them down; and a row that stays erased. */
+        {"a 1\nb 1\r\033[2K\033[1A\033[2Kloss\na 2\nb 2\r\033[2K\033[1A"
+         "\033[2Ka 3\nb 3\r\033[2K\033[1A\033[2Kend\n",
+         "> a 1\n> \033[2Kloss\n> a 2\n> \033[2Kend\n"},
         /* Further up than there are rows: as on a screen of so many. */
         {"\ra\033[9999A\rb\033[A\rc\033[A\n\n\n\n", "> c\n> a\n"},
     };
@@ -639,6 +648,10 @@ static void test_rows_are_shown_once(void **state)
     show(b, "> E 1\n");
     say(b, "\rE 1\n\r   \033[A");
     show(b, ""); /* The same, and what was cleared. */
+    say(b, "\r\033[2K\n\r\033[A");
+    show(b, ""); /* Erased, and then the same again. */
+    say(b, "\rE 1\n\r\033[A");
+    show(b, "");
     say(b, "\rE \303");
     show(b, "> E \n"); /* Nothing of half a character. */
     say(b, "\251\n.\n");
