@@ -119,6 +119,15 @@ static size_t state_len(const struct relay *r)
     return (r->is_over ? r->text_end : r->scanned) - r->start;
 }
 
+/* Of a bar's state. */
+static void skip_erase(const struct relay *r, struct relay_line *line)
+{
+    size_t erase = r->is_bar ? relay_erase(line->at, line->len) : 0;
+
+    line->at += erase;
+    line->len -= erase;
+}
+
 bool relay_has_state(const struct relay *r)
 {
     size_t text;
@@ -145,6 +154,7 @@ static bool finish(struct relay *r, size_t end, struct relay_line *ret)
     ret->taken = end + 1 - r->start;
     ret->len = end - r->start;
     ret->is_part = false;
+    skip_erase(r, ret);
     if (r->shown != text)
         return true;
     r->n_hidden += ret->taken;
@@ -164,6 +174,7 @@ static bool finish_stream(struct relay *r, struct relay_line *ret)
     ret->taken = r->len - r->start;
     ret->len = r->is_over || r->is_bar ? text : ret->taken;
     ret->is_part = false;
+    skip_erase(r, ret);
     if (r->shown != text && (ret->len > 0 || !r->is_bar))
         return true;
     r->n_hidden += ret->taken;
@@ -257,6 +268,7 @@ size_t relay_take_state(struct relay *r, char *out, size_t cap)
     r->shown = line.len;
     if (!r->is_over)
         line.len = text_whole(line.at, line.len);
+    skip_erase(r, &line);
     if (relay_write_max(r, &line) > cap) {
         r->shown = RELAY_NOT_SHOWN;
         return 0;

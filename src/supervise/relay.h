@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define RELAY_LINE_MAX 65536 /* Longer lines are split and marked. */
-#define RELAY_ROWS 16      /* Bars below one another; of more the upper ones */
+#define RELAY_ROWS 64      /* Bars below one another; of more the upper ones */
 #define RELAY_ROW_MAX 1024 /* are lines. Of a longer bar the rest is hidden. */
 /* A line of one byte more, and the rows. */
 #define RELAY_BUF_BYTES (RELAY_LINE_MAX + 64 + RELAY_ROWS * RELAY_ROW_MAX)

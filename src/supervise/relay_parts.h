@@ -28,6 +28,10 @@ size_t relay_write_max(const struct relay *r, const struct relay_line *line);
 /* Blanks, and what clears a line: ESC [ K and the like. */
 bool relay_is_blank(const char *s, size_t n);
 
+/* Length of the "erase the line" that a state begins with: ESC [ 2 K and the
+ * like. It is not shown: behind a prefix it would erase that. */
+size_t relay_erase(const char *s, size_t n);
+
 /* Length of the "cursor up" at s[0..n), which begins with ESC, and *ret_rows;
  * 0: it is something else; -1: more bytes will tell. */
 int relay_up(const char *s, size_t n, unsigned *ret_rows);

@@ -35,6 +35,20 @@ bool relay_is_blank(const char *s, size_t n)
     return true;
 }
 
+size_t relay_erase(const char *s, size_t n)
+{
+    size_t i = 0;
+
+    while (n - i >= 3 && s[i] == '\033' && s[i + 1] == '[') {
+        size_t digit = n - i > 3 && s[i + 2] >= '0' && s[i + 2] <= '2';
+
+        if (s[i + 2 + digit] != 'K')
+            break;
+        i += 3 + digit;
+    }
+    return i;
+}
+
 int relay_up(const char *s, size_t n, unsigned *ret_rows)
 {
     size_t i = 2;
@@ -63,6 +77,10 @@ static void write_row(struct relay *r, const char *s, size_t n)
     char *text = text_of(r, r->cursor);
 
     if (!relay_is_blank(s, n)) {
+        size_t erase = relay_erase(s, n);
+
+        s += erase;
+        n -= erase;
         row->is_due |= row->len != n || memcmp(text, s, n) != 0;
         row->is_erased = false;
         row->len = (uint16_t)n;
@@ -265,11 +283,14 @@ static bool has_new_text(const struct relay *r)
     const char *s = r->buf + r->start;
     size_t n = row_text(r);
 
+    size_t erase;
+
     if (!r->is_over)
         n = text_whole(s, n);
+    erase = relay_erase(s, n);
     return n > 0 && n <= RELAY_ROW_MAX && !relay_is_blank(s, n) &&
-           (r->rows[r->cursor].len != n ||
-            memcmp(text_of(r, r->cursor), s, n) != 0);
+           (r->rows[r->cursor].len != n - erase ||
+            memcmp(text_of(r, r->cursor), s + erase, n - erase) != 0);
 }
 
 bool relay_rows_have_state(const struct relay *r)

@@ -505,13 +505,21 @@ static void test_bars_below_one_another(void **state)
         /* As rich does: each row is erased, and all are written anew. */
         {"a 1\nb 1\nc 1\r\033[2K\033[1A\033[2K\033[1A\033[2Ka 2\nb 2\nc 2\r"
          "\033[2K\033[1A\033[2K\033[1A\033[2Ka 3\nb 3\nc 3\nend\n",
-         "> a 1\n> b 1\n> \033[2Ka 3\n> b 3\n> c 3\n> end\n"},
+         "> a 1\n> b 1\n> a 3\n> b 3\n> c 3\n> end\n"},
         /* A print above them moves them down; and a row that stays erased. */
         {"a 1\nb 1\r\033[2K\033[1A\033[2Kloss\na 2\nb 2\r\033[2K\033[1A"
          "\033[2Ka 3\nb 3\r\033[2K\033[1A\033[2Kend\n",
-         "> a 1\n> \033[2Kloss\n> a 2\n> \033[2Kend\n"},
+         "> a 1\n> loss\n> a 2\n> end\n"},
         /* Further up than there are rows: as on a screen of so many. */
         {"\ra\033[9999A\rb\033[A\rc\033[A\n\n\n\n", "> c\n> a\n"},
+        {"\rE 0\n\rb 0\033[A\033[Ksaid\nsaid\nsaid\n",
+         "> E 0\n> said\n> b 0\n> said\n> said\n"},
+        {"\rE 0\n\rb 0\033[A\n\r   \033[A\033[Ksaid\nsaid\nsaid\n",
+         "> E 0\n> said\n> said\n> said\n"},
+        /* What erases one alone would erase the prefix, too. */
+        {"\033[2Ka\r\033[2Kb\r\033[K\033[1Kc\nd\033[K\re\033[Kf\r\033[3K\n"
+         "\r\033[2Kg\r\033[2Kh",
+         "> c\n> \033[3K\n> h\n"},
     };
 
     (void)state;
@@ -529,21 +537,22 @@ static void test_bars_below_one_another(void **state)
 /* More rows than are kept: the upper ones are lines, in order, each once. */
 static void test_many_rows(void **state)
 {
+    enum { LINES = RELAY_ROWS + 24 };
     struct bench *b = bench_new("");
-    char in[64], want[64 * 40] = "";
+    char in[64], want[16 * LINES] = "";
     uint64_t bytes = 0;
     size_t room;
 
     (void)state;
     feed(b, "\rfirst\033[A", 9, 99);
-    for (unsigned i = 0; i < 40; i++) {
+    for (unsigned i = 0; i < LINES; i++) {
         int n = snprintf(in, sizeof in, "\rrow %u\n\r", i);
 
         feed(b, in, (size_t)n, 99);
         (void)snprintf(want + strlen(want), sizeof want - strlen(want),
                        "row %u\n", i);
     }
-    assert_true(b->r.n_lines > 40 - RELAY_ROWS && b->r.n_lines < 40);
+    assert_true(b->r.n_lines > LINES - RELAY_ROWS && b->r.n_lines < LINES);
     drain(b, RELAY_OUT_MIN, true);
     assert_out(b, want, strlen(want));
 
@@ -614,6 +623,10 @@ static void test_states_are_shown_once(void **state)
     feed(b, "\n.\n", 3, 9);
     assert_out(b, "> .\n", 4);
     b->n_out = 0;
+    feed(b, "\r1\r\033[2K50%", 10, 9);
+    show(b, "> 50%\n"); /* Without what would erase the prefix. */
+    feed(b, "\n", 1, 9);
+    assert_int_equal(b->n_out, 0);
     feed(b, "\r\303", 2, 9);
     show(b, ""); /* Nothing of half a character, */
     feed(b, "\251\n", 2, 9);
@@ -655,6 +668,7 @@ static void test_rows_are_shown_once(void **state)
     say(b, "\rE \303");
     show(b, "> E \n"); /* Nothing of half a character. */
     say(b, "\251\n.\n");
+    drain(b, RELAY_OUT_MIN, true);
     assert_out(b, "> E \303\251\n> .\n", 11);
     bench_free(b);
 }
