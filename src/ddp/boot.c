@@ -276,11 +276,13 @@ static int ring_late(struct ringing *r)
 
     if (!is_connected(r))
         return unreachable(r, ETIMEDOUT);
-    if (!r->is_ready)
-        return ddp_boot_fail(r->b, DDP_ETIMEDOUT, before(conf), "rank %d has "
+    (void)ddp_guests_note(&r->guests, note);
+    if (!r->is_ready) /* Whoever could not accept has itself to blame. */
+        return ddp_boot_fail(r->b, DDP_ETIMEDOUT,
+                             *note ? conf->rank : before(conf), "rank %d has "
                              "heard nothing from rank %d within %.1f s while "
                              "the ring was made%s", conf->rank, before(conf),
-                             s, ddp_guests_note(&r->guests, note));
+                             s, note);
     if (conf->rank > 0)
         return is_told(r->b, &f)
                    ? ddp_boot_relay(r->b, &f)

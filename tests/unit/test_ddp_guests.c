@@ -14,10 +14,11 @@
 
 static atomic_uint n_polls;
 static atomic_uint n_accepts_left = UINT32_MAX; /* Then there is no room. */
+static _Thread_local bool has_no_room;
 
 int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
-    if (atomic_load(&n_accepts_left) == 0) {
+    if (has_no_room || atomic_load(&n_accepts_left) == 0) {
         errno = EMFILE;
         return -1;
     }
@@ -204,6 +205,47 @@ static void test_strangers_do_not_make_it_spin(void **state)
     fake_close(&k);
 }
 
+struct member {
+    struct ddp_options opt;
+    struct ddp_error err;
+    pthread_t thread;
+    int rc;
+};
+
+static void *join(void *arg)
+{
+    struct member *m = arg;
+    struct ddp_comm *c = NULL;
+
+    has_no_room = m->opt.rank == m->opt.world_size - 1;
+    m->rc = ddp_init(&c, &m->opt, &m->err);
+    ddp_free(c);
+    return NULL;
+}
+
+/* The rank before it has connected, and is not to blame. */
+static void test_who_cannot_accept_names_itself(void **state)
+{
+    struct member m[3] = {0};
+    int port, fd = fake_listen(&port);
+
+    (void)state;
+    ddp_socket_close(&fd);
+    for (int i = 0; i < 3; i++) {
+        m[i].opt = (struct ddp_options){
+            .size = sizeof m[i].opt, .rank = i, .world_size = 3,
+            .master_addr = "127.0.0.1", .master_port = port,
+            .timeout_ms = i == 2 ? 3000 : 20000};
+        assert_int_equal(pthread_create(&m[i].thread, NULL, join, &m[i]), 0);
+    }
+    for (int i = 0; i < 3; i++)
+        (void)pthread_join(m[i].thread, NULL);
+    for (int i = 0; i < 3; i++)
+        if (m[i].rc != DDP_ETIMEDOUT || m[i].err.peer != 2 ||
+            !strstr(m[i].err.text, "rank 2 has heard nothing from rank 1 "))
+            fail_msg("rank %d: peer %d: %s", i, m[i].err.peer, m[i].err.text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_gather_without_descriptors),
         cmocka_unit_test(test_strangers_at_the_ring),
         cmocka_unit_test(test_strangers_do_not_make_it_spin),
+        cmocka_unit_test(test_who_cannot_accept_names_itself),
     };
 
     (void)unsetenv("DDP_BOOTSTRAP_PORT");
