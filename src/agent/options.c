@@ -168,10 +168,13 @@ static int read_defaults(struct reader *r, const struct opt_table *t)
     for (unsigned i = 0; i < t->n; i++) {
         const struct opt_row *row = &t->rows[i];
         struct opt_value v = {.row = row, .text = row->initial,
-                              .spelled = row->name,
-                              .spelled_len = strlen(row->name)};
-        int e = v.text ? row->type->read(&v, r->o, r->e) : 0;
+                              .spelled = row->name};
+        int e;
 
+        if (!v.text)
+            continue; /* And its name is not looked at: a start is short. */
+        v.spelled_len = strlen(row->name);
+        e = row->type->read(&v, r->o, r->e);
         if (e != 0)
             return e;
     }
