@@ -1,4 +1,4 @@
-/* nccl_free: the end of NCCL's communicator. To end one in which something
+/* nccl_free: the end of NCCL's communicators. To end one in which something
  * hangs may hang itself, so it is done aside and waited for, but not for
  * long. */
 #include "ddp/nccl.h"
@@ -15,7 +15,7 @@
 
 struct end {
     struct ddp_nccl_lib lib;
-    struct ddp_nccl_comm *comm;
+    struct ddp_nccl_comm *comms[2]; /* Calls', start's; NULL: not made. */
 };
 
 static void nap(void)
@@ -25,34 +25,44 @@ static void nap(void)
     (void)nanosleep(&step, NULL);
 }
 
-static void abort_comm(void *arg)
+static void abort_all(void *arg)
 {
     const struct end *e = arg;
 
-    (void)e->lib.abort(e->comm);
+    for (int i = 0; i < 2; i++)
+        if (e->comms[i])
+            (void)e->lib.abort(e->comms[i]);
 }
 
 /* Finalising may go on by itself once it is begun; then it can be destroyed. */
-static void finish(void *arg)
+static void finish(const struct ddp_nccl_lib *l, struct ddp_nccl_comm *comm)
 {
-    const struct end *e = arg;
     uint64_t until = ddp_now() + END_MS;
-    int state = DDP_NCCL_IN_PROGRESS, r = e->lib.finalize(e->comm);
+    int state = DDP_NCCL_IN_PROGRESS, r = l->finalize(comm);
 
     while ((r == DDP_NCCL_SUCCESS || r == DDP_NCCL_IN_PROGRESS) &&
            state == DDP_NCCL_IN_PROGRESS && ddp_now() < until) {
-        r = e->lib.async_error(e->comm, &state);
+        r = l->async_error(comm, &state);
         if (r == DDP_NCCL_SUCCESS && state == DDP_NCCL_IN_PROGRESS)
             nap();
     }
     if (r == DDP_NCCL_SUCCESS && state == DDP_NCCL_SUCCESS)
-        (void)e->lib.destroy(e->comm);
+        (void)l->destroy(comm);
     else
-        (void)e->lib.abort(e->comm);
+        (void)l->abort(comm);
+}
+
+static void finish_all(void *arg)
+{
+    const struct end *e = arg;
+
+    for (int i = 0; i < 2; i++)
+        if (e->comms[i])
+            finish(&e->lib, e->comms[i]);
 }
 
 /* Whether `work` is over within ms, or cannot be begun. */
-static bool end_comm(const struct ddp_nccl *n, void (*work)(void *arg),
+static bool end_comms(const struct ddp_nccl *n, void (*work)(void *arg),
                      uint64_t ms)
 {
     struct end *e = malloc(sizeof *e);
@@ -62,7 +72,7 @@ static bool end_comm(const struct ddp_nccl *n, void (*work)(void *arg),
 
     if (!e)
         return true; /* The process is about to end anyway. */
-    *e = (struct end){.lib = n->lib, .comm = n->comm};
+    *e = (struct end){.lib = n->lib, .comms = {n->comm, n->start}};
     a = ddp_aside_begin(work, free, e);
     if (!a) {
         free(e);
@@ -78,10 +88,12 @@ void ddp_nccl_free(struct ddp_nccl *n, bool aborts)
 {
     if (!n)
         return;
-    if (n->comm && (aborts || !end_comm(n, finish, 2 * END_MS)))
-        (void)end_comm(n, abort_comm, ABORT_MS);
+    if (n->start && (aborts || !end_comms(n, finish_all, 3 * END_MS)))
+        (void)end_comms(n, abort_all, ABORT_MS);
     for (unsigned i = 0; i < DDP_NCCL_QUEUE && !aborts; i++)
         if (n->events[i])
             (void)n->cuda->event_free(n->events[i]);
+    if (n->start && !n->comm)
+        return; /* NCCL may write to n->split still. */
     free(n); /* The libraries stay: their threads may run on. */
 }

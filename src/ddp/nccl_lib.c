@@ -15,6 +15,7 @@ static const struct {
     CALL(get_version, "ncclGetVersion"),
     CALL(get_id, "ncclGetUniqueId"),
     CALL(init, "ncclCommInitRankConfig"),
+    CALL(split, "ncclCommSplit"),
     CALL(async_error, "ncclCommGetAsyncError"),
     CALL(finalize, "ncclCommFinalize"),
     CALL(destroy, "ncclCommDestroy"),

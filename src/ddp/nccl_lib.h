@@ -16,6 +16,8 @@ struct ddp_nccl_lib {
     int (*get_id)(struct ddp_nccl_id *);
     int (*init)(struct ddp_nccl_comm **, int, struct ddp_nccl_id, int,
                 struct ddp_nccl_config *);
+    int (*split)(struct ddp_nccl_comm *, int, int, struct ddp_nccl_comm **,
+                 struct ddp_nccl_config *);
     int (*async_error)(struct ddp_nccl_comm *, int *);
     int (*finalize)(struct ddp_nccl_comm *);
     int (*destroy)(struct ddp_nccl_comm *);

@@ -21,7 +21,9 @@ struct ddp_nccl_shape {
 struct ddp_nccl {
     struct ddp_nccl_lib lib;
     const struct ddp_cuda *cuda; /* Borrowed of the communicator. */
-    struct ddp_nccl_comm *comm;  /* NULL: not made. */
+    struct ddp_nccl_comm *start; /* Does not block; what `comm` is made of. */
+    struct ddp_nccl_comm *split; /* Where NCCL puts that, at any time. */
+    struct ddp_nccl_comm *comm;  /* Blocks; NULL: not made. */
     int device;                  /* The current one when it was made. */
     int cuda_error;              /* The last one; 0: none. */
     /* Call number i is over with events[i % DDP_NCCL_QUEUE]. */
@@ -39,7 +41,7 @@ struct ddp_nccl_job {
     struct ddp_nccl_lib lib;
     int (*set_device)(int device);
     int device;
-    struct ddp_nccl_comm *comm;
+    struct ddp_nccl_comm *comm, **split;
     struct ddp_nccl_id id; /* For the start. */
     int size, rank;
     struct ddp_request q; /* For a collective. */
@@ -60,7 +62,12 @@ bool ddp_nccl_knows(struct ddp_nccl *n, const struct ddp_request *q);
 int ddp_nccl_fail(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
                   int result);
 
-/* For ddp_nccl_wait(): NCCL has done what a call of it began. */
+/* 1: NCCL has done what a call began on that communicator, 0: not yet, -1: it
+ * failed with *ret. */
+int ddp_nccl_state(const struct ddp_nccl *n, struct ddp_nccl_comm *comm,
+                   int *ret);
+
+/* The same of n->comm, for ddp_nccl_wait(). */
 int ddp_nccl_is_settled(struct ddp_nccl *n, int *ret);
 
 /* Make w->c->nccl, on all ranks or none. */

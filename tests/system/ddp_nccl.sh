@@ -37,6 +37,10 @@ each() # NAME REGEX: on each of three ranks
     [ "$n" = 3 ] || sed 's/^/# /' "$T/out"
 }
 
+# How the communicators ended: that of calls, and that of the start.
+ended() { sort "$T/log" | awk 'w != $1 { w = $1; printf "%s ", w }
+    { sub(/^[a-z]* /, ""); printf "%s, ", $0 }'; }
+
 for via in auto tcp; do
     export DDP_TRANSPORT=$via
     ranks 3 fine sums
@@ -45,8 +49,8 @@ for via in auto tcp; do
     ranks 3 fine reducer
     is "$via: a reducer of gradients in device memory" "$rc $(cat "$T/out")" \
         "0 all averages are right"
-    is "$via: NCCL is left in order" "$(sort "$T/log" | tr '\n' ' ')" \
-        "destroy 0 destroy 1 destroy 2 "
+    is "$via: NCCL is left in order" "$(ended)" \
+        "destroy 0, 1, 2, start of 0, start of 1, start of 2, "
     ranks 3 fine queue 150
     is "$via: queued calls" "$rc $(cat "$T/out")" \
         "0 all that was queued is right"
@@ -64,6 +68,8 @@ is "a reducer whose stream fails: all are told" "$rc $(
 ranks 3 'does not block' sums
 is "where NCCL_COMM_BLOCKING=0 is set, too" "$rc $(cat "$T/out")" \
     "0 all sums are right"
+ranks 3 blocks sums
+is "and where it is 1" "$rc $(cat "$T/out")" "0 all sums are right"
 ranks 1 fine queue 150
 is "one rank queues" "$rc $(cat "$T/out")" "0 all that was queued is right"
 ranks 3 fine leave
@@ -105,8 +111,16 @@ each "the start fails on one rank" \
 FAKE_RANK=1 NCCL_SOCKET_IFNAME=eth99 ranks 3 'init fails' loop 1
 each "with the likely cause" \
     'likely: NCCL_SOCKET_IFNAME=eth99 names no interface'
+is "what had begun is aborted" "$(ended)" "abort start of 0, start of 2, "
 FAKE_RANK=1 ranks 3 'async init error' loop 1
 each "the start fails later" 'rank 1: NCCL connects the ranks: unhandled system'
+is "and is aborted on all" "$(ended)" \
+    "abort start of 0, start of 1, start of 2, "
+FAKE_RANK=1 ranks 3 'split init fails' loop 1
+each "its second part fails" \
+    'rank 1: NCCL connects the ranks: unhandled system error'
+FAKE_RANK=1 ranks 3 'split async init error' loop 1
+each "and later" 'rank 1: NCCL connects the ranks: unhandled system'
 FAKE_RANK=2 ranks 3 'async error' loop 3
 each "an error that NCCL tells of while it works" \
     'code -6 .*rank 2: NCCL: remote process error'
@@ -115,8 +129,8 @@ each "a call that NCCL refuses" 'rank 0: NCCL: internal error'
 FAKE_RANK=1 ranks 3 'illegal access' loop 3
 each "CUDA's own errors" \
     'rank 1: NCCL: an illegal memory access was encountered'
-is "NCCL is aborted on all" "$(sort "$T/log" | tr '\n' ' ')" \
-    "abort 0 abort 1 abort 2 "
+is "NCCL is aborted on all" "$(ended)" \
+    "abort 0, 1, 2, start of 0, start of 1, start of 2, "
 FAKE_RANK=1 ranks 3 'illegal access' queue 10
 each "the same of queued calls" \
     'rank 1: NCCL: an illegal memory access was encountered'
@@ -126,6 +140,12 @@ export DDP_TIMEOUT=3s
 FAKE_RANK=2 ranks 3 'init hangs' loop 1
 each "a start that hangs ends with the deadline" \
     'code -5 .*NCCL connects the ranks: not done within 3.0 s'
+is "and is aborted" "$(ended)" "abort start of 0, start of 1, start of 2, "
+FAKE_RANK=2 ranks 3 'split init hangs' loop 1
+each "its second part, too" \
+    'code -5 .*NCCL connects the ranks: not done within 3.0 s'
+is "and is aborted alike" "$(ended)" \
+    "abort start of 0, start of 1, start of 2, "
 FAKE_RANK=2 ranks 3 'call hangs' loop 1
 each "a call that hangs in NCCL, too" \
     'code -5 .*NCCL: not done within 3.0 s'
@@ -135,7 +155,8 @@ each "queued calls that hang" \
 FAKE_RANK=0 ranks 3 'never arrives' loop 2
 each "a collective that hangs, too" \
     'code -5 .*NCCL: not done within 3.0 s: a rank has not made'
-is "and nobody is left" "$(grep -c abort "$T/log")" 3
+is "and nobody is left" "$(ended)" \
+    "abort 0, 1, 2, start of 0, start of 1, start of 2, "
 ranks 1 'abort hangs' loop 1
 is "an abort that hangs is left behind" \
     "$rc $(grep -c 'rank 0: NCCL: internal error' "$T/out")" "3 1"
@@ -144,7 +165,7 @@ unset DDP_TIMEOUT
 # A new communicator has a new id.
 is "an id is used once" "$(
     for i in 1 2; do ranks 2 fine loop 1; ls "$T"/nccl.*; done |
-        sort -u | wc -l)" 2
+        grep -v split | sort -u | wc -l)" 2
 
 # LD_PRELOAD of another libnccl goes before the one that is found.
 mkdir "$T/other"
@@ -156,7 +177,7 @@ FAKE_DIR=$T FAKE=2.17 LD_LIBRARY_PATH=$T/cuda LD_PRELOAD=$T/other/libother.so \
 is "one rank goes on without an old NCCL" "$?" 0
 FAKE_DIR=$T FAKE=fine LD_LIBRARY_PATH=$T/cuda LD_PRELOAD=$T/other/libother.so \
     timeout 60 "$dev" loop 1 >"$T/out" 2>&1
-is "LD_PRELOAD is honoured" "$? $(grep -c destroy "$T/log")" "0 1"
+is "LD_PRELOAD is honoured" "$? $(ended)" "0 destroy 0, start of 0, "
 
 # The real ones: of pip's wheel (make check-nccl gets it) or the system.
 header=$(ls "$O"/nccl/nvidia/nccl/include/nccl.h "${NCCL_HOME:-/usr}"/include/nccl.h \

@@ -42,9 +42,11 @@ struct shared {
 
 struct comm {
     struct shared *s;
-    int n, rank, looks, blocks;
+    int n, rank, looks, blocks, is_split;
     unsigned calls;
     int failed;
+    char path[160];
+    struct comm *made, **ret; /* Of a split that is under way. */
 };
 
 /* --- work that is on streams, in one row --- */
@@ -347,31 +349,92 @@ int ncclGetUniqueId(struct id *id)
     return 0;
 }
 
-int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
-                           struct config *config)
+/* Wrong in the split alone, or in the start before it. */
+static int goes_wrong_in(const struct comm *c, const char *how)
+{
+    char name[64];
+
+    (void)snprintf(name, sizeof name, "split %s", how);
+    return goes_wrong(c->is_split ? name : how);
+}
+
+/* As NCCL_COMM_BLOCKING has it, else as asked. */
+static int blocks(const struct config *config)
+{
+    return goes_wrong("blocks") ||
+           (config->blocking && !goes_wrong("does not block"));
+}
+
+static int is_config(const struct config *config, int blocking)
+{
+    return config->magic == 0xcafebeef && config->blocking == blocking &&
+           config->version <= 22703 && config->size >= 40;
+}
+
+static struct comm *join(const char *path, int n, int rank, int is_split)
 {
     struct comm *c = calloc(1, sizeof *c);
-    int fd = open(id.bytes, O_CREAT | O_RDWR, 0600);
+    int fd = open(path, O_CREAT | O_RDWR, 0600);
 
-    if (!c || fd < 0 || config->magic != 0xcafebeef || config->blocking != 1 ||
-        config->version > 22703 || config->size < 40 ||
-        ftruncate(fd, sizeof *c->s) != 0)
-        return 4;
+    if (!c || fd < 0 || ftruncate(fd, sizeof *c->s) != 0)
+        return NULL;
     c->s = mmap(NULL, sizeof *c->s, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     (void)close(fd);
     c->n = n;
     c->rank = rank;
+    c->is_split = is_split;
+    (void)snprintf(c->path, sizeof c->path, "%s", path);
+    if (!goes_wrong_in(c, "init hangs"))
+        atomic_fetch_add(&c->s->joined, 1);
+    return c;
+}
+
+static int has_joined(const struct comm *c)
+{
+    return atomic_load(&c->s->joined) == (unsigned)c->n;
+}
+
+int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
+                           struct config *config)
+{
+    struct comm *c = is_config(config, 0) ? join(id.bytes, n, rank, 0) : NULL;
+
+    if (!c)
+        return 4;
     *ret = c;
     if (goes_wrong("init fails"))
         return 2;
-    c->blocks = !goes_wrong("does not block") &&
-                !goes_wrong("async init error");
-    if (goes_wrong("init hangs"))
-        c->looks = 1 << 30;
-    if (!goes_wrong("init hangs"))
-        atomic_fetch_add(&c->s->joined, 1);
-    while (c->blocks && (c->looks > 0 || atomic_load(&c->s->joined) <
-                                             (unsigned)n))
+    c->blocks = blocks(config);
+    while (c->blocks && !has_joined(c))
+        (void)usleep(1000);
+    return c->blocks ? 0 : IN_PROGRESS;
+}
+
+/* The new one is there when all have joined. */
+static int make(struct comm *c)
+{
+    if (!c->made || !has_joined(c->made))
+        return !c->made;
+    *c->ret = c->made;
+    c->made = NULL;
+    return 1;
+}
+
+int ncclCommSplit(struct comm *c, int color, int key, struct comm **ret,
+                  struct config *config)
+{
+    char path[200];
+
+    (void)snprintf(path, sizeof path, "%s.split", c->path);
+    *ret = NULL;
+    if (color != 0 || key != c->rank || !is_config(config, 1))
+        return 4;
+    c->made = join(path, c->n, c->rank, 1);
+    if (!c->made || goes_wrong("split init fails"))
+        return 2;
+    c->made->blocks = blocks(config);
+    c->ret = ret;
+    while (c->blocks && !make(c))
         (void)usleep(1000);
     return c->blocks ? 0 : IN_PROGRESS;
 }
@@ -380,20 +443,19 @@ int ncclCommGetAsyncError(struct comm *c, int *state)
 {
     if (goes_wrong("async error") && c->calls > 0)
         return *state = 6, 0;
-    if (goes_wrong("async init error"))
+    if (goes_wrong(c->made ? "split async init error" : "async init error"))
         return *state = 2, 0;
-    *state = atomic_load(&c->s->joined) < (unsigned)c->n || c->looks-- > 0
-                 ? IN_PROGRESS
-                 : 0;
+    *state = !has_joined(c) || c->looks-- > 0 || !make(c) ? IN_PROGRESS : 0;
     return 0;
 }
 
 int ncclCommFinalize(struct comm *c) { return c ? IN_PROGRESS : 4; }
 
-static void record(const char *what)
+static void record(const char *what, const struct comm *c)
 {
     char line[64];
-    int fd, n = snprintf(line, sizeof line, "%s %s\n", what, getenv("RANK"));
+    int fd, n = snprintf(line, sizeof line, "%s %s%d\n", what,
+                         c->is_split ? "" : "start of ", c->rank);
     char path[512];
 
     (void)snprintf(path, sizeof path, "%s/log", getenv("FAKE_DIR"));
@@ -404,13 +466,13 @@ static void record(const char *what)
 
 int ncclCommDestroy(struct comm *c)
 {
-    record("destroy");
+    record("destroy", c);
     return c == NULL;
 }
 
 int ncclCommAbort(struct comm *c)
 {
-    record("abort");
+    record("abort", c);
     if (goes_wrong("abort hangs"))
         for (;;)
             (void)pause();

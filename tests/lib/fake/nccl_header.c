@@ -59,6 +59,8 @@ int main(void)
 {
     ncclResult_t (*init)(ncclComm_t *, int, ncclUniqueId, int,
                          ncclConfig_t *) = ncclCommInitRankConfig;
+    ncclResult_t (*split)(ncclComm_t, int, int, ncclComm_t *,
+                          ncclConfig_t *) = ncclCommSplit;
     ncclResult_t (*async)(ncclComm_t, ncclResult_t *) = ncclCommGetAsyncError;
     ncclResult_t (*reduce)(const void *, void *, size_t, ncclDataType_t,
                            ncclRedOp_t, ncclComm_t, cudaStream_t) =
@@ -74,7 +76,7 @@ int main(void)
                                          ncclCommAbort};
     const char *(*last)(ncclComm_t) = ncclGetLastError;
 
-    return init && async && reduce && scatter && gather && broadcast &&
+    return init && split && async && reduce && scatter && gather && broadcast &&
                    one[0] && last && initial.magic == DDP_NCCL_MAGIC
                ? 0
                : 1;
