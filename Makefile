@@ -374,12 +374,20 @@ $(bench_tool): $(O)/bench/%: bench/%.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(compile) -MF $@.d -static $(LDFLAGS) -o $@ $<
-$(O)/bench/bench_device: bench/bench_device.c $(O)/libddp.a
+$(O)/bench/bench_device: bench/bench_device.c bench/bench_overlap.c \
+    bench/bench_power.c bench/bench_device.h $(O)/libddp.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(compile) -MF $@.d $(LDFLAGS) -o $@ $< $(O)/libddp.a -lpthread
+	$(Q)$(compile) -MF $@.d $(LDFLAGS) -o $@ $(filter %.c,$^) \
+	    $(O)/libddp.a -lpthread
 # On a machine with GPUs and PyTorch: bench/gpu.sh.
-bench-gpu: all $(O)/bench/bench_device $(O)/tests/ddp_device
+$(O)/bench/nccl_hangs.so: bench/nccl_hangs.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(compile) -MF $@.d -fPIC -fvisibility=default -shared \
+	    $(LDFLAGS) -o $@ $< -ldl
+bench-gpu: all $(O)/bench/bench_device $(O)/tests/ddp_device \
+    $(O)/bench/nccl_hangs.so
 	bench/gpu.sh
 bench-built: $(O)/agent $(bench_tool)
 bench: deps

@@ -2,7 +2,8 @@
 # bench/gpu.sh [OUT]: all that needs GPUs, in one call of some minutes: what is
 # there, preflight, all-reduce of libddp beside torch.distributed, the start of
 # both, the examples, a killed and a stopped rank. Needs GPUs and PyTorch with
-# CUDA; build first: make all build/bench/bench_device build/tests/ddp_device.
+# CUDA; build first: make all build/bench/bench_device build/tests/ddp_device
+# build/bench/nccl_hangs.so.
 # NVLink multicast stays off, as it may put GPUs that others share out of
 # service.
 set -u
@@ -23,6 +24,11 @@ export LD_LIBRARY_PATH
 agent() { timeout -k 5 180 "$O/agent" -q --preflight off --log-prefix none "$@"; }
 export OMP_NUM_THREADS=1 # Else torchrun says that it sets it.
 torchrun() { timeout -k 5 180 "$py" -W ignore -m torch.distributed.run --standalone "$@"; }
+two() # two ranks on one GPU that says it is of two hosts
+{
+    agent --nproc 2 --max-restarts 0 -- sh -c \
+        'LOCAL_RANK=0 NCCL_HOSTID=host$RANK exec "$0" "$@"' "$@"
+}
 killed() # as agent; the newest of the workers is killed after its checkpoint
 {
     local pid
@@ -70,18 +76,30 @@ seconds() # COMMAND...: how long it took, and its status
     CUDA_VISIBLE_DEVICES=0 CUDA_DEVICE_MAX_CONNECTIONS=1 DDP_TIMEOUT=100s \
         agent --nproc 2 --max-restarts 0 -- sh -c "LOCAL_RANK=0 exec $O/bench/bench_device first"
     echo "status $?"
+    part "two ranks on one GPU that says it is of two hosts: by sockets"
+    for what in sums reducer "queue 300"; do
+        DDP_TIMEOUT=100s two "$O/tests/ddp_device" $what
+        echo "status $?"
+    done
+    part "one of them hangs in NCCL: the other's error, deadline 5 s"
+    for what in init split call; do
+        printf '%s: ' $what
+        DDP_TIMEOUT=5s NCCL_HANGS=$what \
+            LD_PRELOAD=$(realpath "$O/bench/nccl_hangs.so") \
+            seconds two "$O/bench/bench_device" first
+    done
     part "all-reduce, device memory: libddp, torch, libddp"
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
     torchrun --nproc-per-node "$n" bench/gpu_torch.py table
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" table
     part "a reducer beside a backward pass: how much of it is hidden"
-    for _ in 1 2 3; do
-        agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" overlap
-        torchrun --nproc-per-node "$n" bench/gpu_torch.py overlap
+    for what in overlap overlap overlap tf32 tf32 tf32; do
+        agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" $what
+        torchrun --nproc-per-node "$n" bench/gpu_torch.py $what
     done
     agent --nproc "$n" --max-restarts 0 -- "$O/bench/bench_device" copies
     printf 'with NCCL_MAX_CTAS=8:\n'
-    for what in overlap overlap overlap copies; do
+    for what in overlap tf32 copies; do
         NCCL_MAX_CTAS=8 agent --nproc "$n" --max-restarts 0 -- \
             "$O/bench/bench_device" $what
     done
