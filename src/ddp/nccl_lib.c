@@ -17,6 +17,7 @@ static const struct {
     CALL(init, "ncclCommInitRankConfig"),
     CALL(split, "ncclCommSplit"),
     CALL(async_error, "ncclCommGetAsyncError"),
+    CALL(count, "ncclCommCount"),
     CALL(finalize, "ncclCommFinalize"),
     CALL(destroy, "ncclCommDestroy"),
     CALL(abort, "ncclCommAbort"),

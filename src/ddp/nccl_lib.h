@@ -19,6 +19,7 @@ struct ddp_nccl_lib {
     int (*split)(struct ddp_nccl_comm *, int, int, struct ddp_nccl_comm **,
                  struct ddp_nccl_config *);
     int (*async_error)(struct ddp_nccl_comm *, int *);
+    int (*count)(struct ddp_nccl_comm *, int *);
     int (*finalize)(struct ddp_nccl_comm *);
     int (*destroy)(struct ddp_nccl_comm *);
     int (*abort)(struct ddp_nccl_comm *);

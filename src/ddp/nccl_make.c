@@ -1,5 +1,5 @@
-/* nccl_make: the ranks tell each other what they have, and make NCCL's
- * communicator; see nccl.h. */
+/* nccl_make: the ranks tell each other what they have, and connect by NCCL; see
+ * nccl.h. */
 #include "ddp/nccl.h"
 #include "ddp/blame.h"
 #include "ddp/clock.h"
@@ -80,68 +80,6 @@ static int compare(struct ddp_watch *w, const struct greeting *all)
     return 0;
 }
 
-/* NCCL_COMM_BLOCKING goes before what is asked. */
-static struct ddp_nccl_config config_of(int blocking)
-{
-    return (struct ddp_nccl_config){
-        .size = sizeof(struct ddp_nccl_config), .magic = DDP_NCCL_MAGIC,
-        .version = DDP_NCCL_OLDEST, .blocking = blocking,
-        .cga_cluster_size = DDP_NCCL_UNDEF, .min_ctas = DDP_NCCL_UNDEF,
-        .max_ctas = DDP_NCCL_UNDEF, .split_share = DDP_NCCL_UNDEF};
-}
-
-static int init(struct ddp_nccl_job *j)
-{
-    struct ddp_nccl_config config = config_of(0);
-
-    return j->lib.init(&j->comm, j->size, j->id, j->rank, &config);
-}
-
-static int split(struct ddp_nccl_job *j)
-{
-    struct ddp_nccl_config config = config_of(1);
-
-    return j->lib.split(j->comm, 0, j->rank, j->split, &config);
-}
-
-static int is_started(struct ddp_nccl *n, int *ret)
-{
-    return ddp_nccl_state(n, n->start, ret);
-}
-
-/* Make the call, and wait for what it began. */
-static int begin(struct ddp_nccl *n, struct ddp_watch *w,
-                 struct ddp_nccl_job *j)
-{
-    int rc = ddp_nccl_apart(n, w, CONNECTS, j);
-
-    if (rc)
-        return rc;
-    if (j->result != DDP_NCCL_SUCCESS && j->result != DDP_NCCL_IN_PROGRESS)
-        return ddp_nccl_fail(n, w, CONNECTS, j->result);
-    n->start = j->comm;
-    return ddp_nccl_wait(n, w, CONNECTS, is_started);
-}
-
-/* What connects does not block, so that it can be aborted; what calls are made
- * on does, as NCCL else starts a thread for each of them. */
-static int connect_all(struct ddp_nccl *n, struct ddp_watch *w,
-                       const struct ddp_nccl_id *id)
-{
-    struct ddp_nccl_job j = {.run = init, .id = *id, .size = w->c->size,
-                             .rank = w->c->rank, .split = &n->split};
-    int rc = begin(n, w, &j);
-
-    if (rc)
-        return rc;
-    j.run = split;
-    rc = begin(n, w, &j);
-    if (rc)
-        return rc;
-    n->comm = n->split;
-    return ddp_nccl_wait(n, w, CONNECTS, ddp_nccl_is_settled);
-}
-
 /* One rank without NCCL needs none. */
 static bool is_alone(const struct ddp_comm *c, const struct greeting *mine)
 {
@@ -170,7 +108,7 @@ int ddp_nccl_make(struct ddp_watch *w)
     if (!rc && n->cuda_error)
         rc = ddp_nccl_fail(n, w, "cudaGetDevice", DDP_NCCL_CUDA_ERROR);
     if (!rc && !is_alone(c, &mine))
-        rc = connect_all(n, w, &all[0].id);
+        rc = ddp_nccl_connect(n, w, CONNECTS, &all[0].id);
     free(all);
     if (rc)
         ddp_nccl_free(n, true);

@@ -96,17 +96,11 @@ int ddp_nccl_wait(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
     }
 }
 
-int ddp_nccl_state(const struct ddp_nccl *n, struct ddp_nccl_comm *comm,
-                   int *ret)
+int ddp_nccl_is_settled(struct ddp_nccl *n, int *ret)
 {
-    int r = n->lib.async_error(comm, ret);
+    int r = n->lib.async_error(n->comm, ret);
 
     if (r != DDP_NCCL_SUCCESS)
         *ret = r;
     return *ret == DDP_NCCL_IN_PROGRESS ? 0 : *ret == DDP_NCCL_SUCCESS ? 1 : -1;
-}
-
-int ddp_nccl_is_settled(struct ddp_nccl *n, int *ret)
-{
-    return ddp_nccl_state(n, n->comm, ret);
 }

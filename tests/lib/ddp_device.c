@@ -7,6 +7,7 @@
  *   ddp_device die N       the same, and the last rank exits before the last
  *   ddp_device queue N     N queued calls, each on the result of the last
  *   ddp_device queue-die N the same, and the last rank exits in the middle
+ *   ddp_device unwaited N  N queued calls that nobody waits for
  *   ddp_device reducer     gradients in device memory, over some steps
  *   ddp_device leave       a reducer is freed while its buckets are queued
  *   ddp_device abort       rank 0 is aborted by a thread while all wait
@@ -164,6 +165,11 @@ static int loop(int n, int dies, struct ddp_error *e)
     return 0;
 }
 
+static int unwaited(int n, struct ddp_error *e)
+{
+    return ddp_queued(comm, 1, e) ? fail(e) : loop(n, 0, e);
+}
+
 /* Averages of averages stay what they are, so each call must see the result
  * of the one before; more than may be under way at a time. */
 static int queue(int n, int dies, struct ddp_error *e)
@@ -297,6 +303,8 @@ int main(int argc, char **argv)
         rc = wrong(&e);
     else if (!strcmp(what, "queue") || !strcmp(what, "queue-die"))
         rc = queue(n, what[5] == '-', &e);
+    else if (!strcmp(what, "unwaited"))
+        rc = unwaited(n, &e);
     else if (!strcmp(what, "loop") || !strcmp(what, "die"))
         rc = loop(n, what[0] == 'd', &e);
     else if (!strcmp(what, "abort")) {

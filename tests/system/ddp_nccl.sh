@@ -146,6 +146,10 @@ each "its second part, too" \
     'code -5 .*NCCL connects the ranks: not done within 3.0 s'
 is "and is aborted alike" "$(ended)" \
     "abort start of 0, start of 1, start of 2, "
+FAKE_RANK=2 ranks 3 'blocks+init hangs' loop 1
+each "where NCCL_COMM_BLOCKING=1 is set, too" \
+    'code -5 .*NCCL connects the ranks: not done within 3.0 s'
+is "then it is left behind" "$(ended)" "abort start of 0, start of 1, "
 FAKE_RANK=2 ranks 3 'call hangs' loop 1
 each "a call that hangs in NCCL, too" \
     'code -5 .*NCCL: not done within 3.0 s'
@@ -157,6 +161,12 @@ each "a collective that hangs, too" \
     'code -5 .*NCCL: not done within 3.0 s: a rank has not made'
 is "and nobody is left" "$(ended)" \
     "abort 0, 1, 2, start of 0, start of 1, start of 2, "
+ranks 3 fine unwaited 5
+is "what nobody waits for is done before the end" "$rc $(ended)" \
+    "0 destroy 0, 1, 2, start of 0, start of 1, start of 2, "
+FAKE_RANK=0 ranks 3 'never arrives' unwaited 5
+is "or aborted, where it hangs" "$rc $(ended)" \
+    "0 abort 0, 1, 2, start of 0, start of 1, start of 2, "
 ranks 1 'abort hangs' loop 1
 is "an abort that hangs is left behind" \
     "$rc $(grep -c 'rank 0: NCCL: internal error' "$T/out")" "3 1"

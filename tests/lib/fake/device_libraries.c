@@ -2,7 +2,7 @@
  * device memory, as one file under both names. "Device memory" is a range of
  * this process' own; a collective goes through a file that the unique id
  * names. NCCL_ONLY leaves libcudart out. FAKE says what goes wrong, on the
- * rank FAKE_RANK (all by default). */
+ * rank FAKE_RANK (all by default); two things with a + between them. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define ARENA ((size_t)64 << 20)
@@ -27,8 +28,11 @@ static int goes_wrong(const char *how)
 {
     const char *fake = getenv("FAKE"), *where = getenv("FAKE_RANK");
     const char *rank = getenv("RANK");
+    size_t n = fake ? strcspn(fake, "+") : 0;
 
-    return fake && strcmp(fake, how) == 0 &&
+    return fake &&
+           ((strlen(how) == n && strncmp(fake, how, n) == 0) ||
+            (fake[n] && strcmp(fake + n + 1, how) == 0)) &&
            (!where || (rank && strcmp(rank, where) == 0));
 }
 
@@ -44,7 +48,7 @@ struct comm {
     struct shared *s;
     int n, rank, looks, blocks, is_split;
     unsigned calls;
-    int failed;
+    int failed, by; /* The thread that began what goes on in it; 0: nothing. */
     char path[160];
     struct comm *made, **ret; /* Of a split that is under way. */
 };
@@ -358,6 +362,13 @@ static int goes_wrong_in(const struct comm *c, const char *how)
     return goes_wrong(c->is_split ? name : how);
 }
 
+/* NCCL 2.18 to 2.26 has what goes on in the storage of the thread that began
+ * it, so no other one may look after it, nor may that one have ended. */
+static int is_strange(const struct comm *c)
+{
+    return c->by && c->by != (int)syscall(SYS_gettid);
+}
+
 /* As NCCL_COMM_BLOCKING has it, else as asked. */
 static int blocks(const struct config *config)
 {
@@ -384,14 +395,19 @@ static struct comm *join(const char *path, int n, int rank, int is_split)
     c->rank = rank;
     c->is_split = is_split;
     (void)snprintf(c->path, sizeof c->path, "%s", path);
-    if (!goes_wrong_in(c, "init hangs"))
+    if (!goes_wrong_in(c, "init hangs") && !goes_wrong_in(c, "init fails"))
         atomic_fetch_add(&c->s->joined, 1);
     return c;
 }
 
+static int has_joined_but(const struct comm *c, int n)
+{
+    return atomic_load(&c->s->joined) == (unsigned)(c->n - n);
+}
+
 static int has_joined(const struct comm *c)
 {
-    return atomic_load(&c->s->joined) == (unsigned)c->n;
+    return has_joined_but(c, 0);
 }
 
 int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
@@ -402,11 +418,15 @@ int ncclCommInitRankConfig(struct comm **ret, int n, struct id id, int rank,
     if (!c)
         return 4;
     *ret = c;
-    if (goes_wrong("init fails"))
+    if (goes_wrong("init fails")) { /* Once the others are there. */
+        for (int ms = 0; ms < 5000 && !has_joined_but(c, 1); ms++)
+            (void)usleep(1000);
         return 2;
+    }
     c->blocks = blocks(config);
     while (c->blocks && !has_joined(c))
         (void)usleep(1000);
+    c->by = c->blocks ? 0 : (int)syscall(SYS_gettid);
     return c->blocks ? 0 : IN_PROGRESS;
 }
 
@@ -427,13 +447,14 @@ int ncclCommSplit(struct comm *c, int color, int key, struct comm **ret,
 
     (void)snprintf(path, sizeof path, "%s.split", c->path);
     *ret = NULL;
-    if (color != 0 || key != c->rank || !is_config(config, 1))
+    if (color != 0 || key != c->rank || !is_config(config, 1) || c->by)
         return 4;
     c->made = join(path, c->n, c->rank, 1);
     if (!c->made || goes_wrong("split init fails"))
         return 2;
     c->made->blocks = blocks(config);
     c->ret = ret;
+    c->by = c->blocks ? 0 : (int)syscall(SYS_gettid);
     while (c->blocks && !make(c))
         (void)usleep(1000);
     return c->blocks ? 0 : IN_PROGRESS;
@@ -441,6 +462,8 @@ int ncclCommSplit(struct comm *c, int color, int key, struct comm **ret,
 
 int ncclCommGetAsyncError(struct comm *c, int *state)
 {
+    if (is_strange(c))
+        return 5;
     if (goes_wrong("async error") && c->calls > 0)
         return *state = 6, 0;
     if (goes_wrong(c->made ? "split async init error" : "async init error"))
@@ -449,7 +472,23 @@ int ncclCommGetAsyncError(struct comm *c, int *state)
     return 0;
 }
 
-int ncclCommFinalize(struct comm *c) { return c ? IN_PROGRESS : 4; }
+/* The end of what went on. */
+int ncclCommCount(struct comm *c, int *n)
+{
+    if (is_strange(c))
+        return 5;
+    c->by = 0;
+    *n = c->n;
+    return 0;
+}
+
+int ncclCommFinalize(struct comm *c)
+{
+    if (!c || c->by)
+        return 4;
+    c->by = c->blocks ? 0 : (int)syscall(SYS_gettid);
+    return c->blocks ? 0 : IN_PROGRESS;
+}
 
 static void record(const char *what, const struct comm *c)
 {
@@ -466,13 +505,13 @@ static void record(const char *what, const struct comm *c)
 
 int ncclCommDestroy(struct comm *c)
 {
-    record("destroy", c);
+    record(is_strange(c) ? "strangely destroy" : "destroy", c);
     return c == NULL;
 }
 
 int ncclCommAbort(struct comm *c)
 {
-    record("abort", c);
+    record(is_strange(c) ? "strangely abort" : "abort", c);
     if (goes_wrong("abort hangs"))
         for (;;)
             (void)pause();

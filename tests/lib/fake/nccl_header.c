@@ -61,6 +61,7 @@ int main(void)
                          ncclConfig_t *) = ncclCommInitRankConfig;
     ncclResult_t (*split)(ncclComm_t, int, int, ncclComm_t *,
                           ncclConfig_t *) = ncclCommSplit;
+    ncclResult_t (*count)(ncclComm_t, int *) = ncclCommCount;
     ncclResult_t (*async)(ncclComm_t, ncclResult_t *) = ncclCommGetAsyncError;
     ncclResult_t (*reduce)(const void *, void *, size_t, ncclDataType_t,
                            ncclRedOp_t, ncclComm_t, cudaStream_t) =
@@ -76,8 +77,9 @@ int main(void)
                                          ncclCommAbort};
     const char *(*last)(ncclComm_t) = ncclGetLastError;
 
-    return init && split && async && reduce && scatter && gather && broadcast &&
-                   one[0] && last && initial.magic == DDP_NCCL_MAGIC
+    return init && split && count && async && reduce && scatter && gather &&
+                   broadcast && one[0] && last &&
+                   initial.magic == DDP_NCCL_MAGIC
                ? 0
                : 1;
 }
