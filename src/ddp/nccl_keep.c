@@ -37,26 +37,28 @@ static struct ddp_nccl_config config_of(int blocking)
         .max_ctas = DDP_NCCL_UNDEF, .split_share = DDP_NCCL_UNDEF};
 }
 
-/* Until what gave r on that communicator is done, has failed, or is not wanted
- * any more: then it is still in progress. */
+/* Until what gave r on that communicator is done, has failed, or goes on and is
+ * not wanted any more: then it is still in progress. */
 static int settle(struct ddp_nccl_keeper *k, struct ddp_nccl_comm *comm, int r)
 {
-    int state = DDP_NCCL_IN_PROGRESS, n;
+    int state, n;
 
     atomic_store(&k->is_held, false);
     if (r != DDP_NCCL_SUCCESS && r != DDP_NCCL_IN_PROGRESS)
         return r;
-    for (; atomic_load(&k->order) == GO_ON; nap()) {
+    for (;;) {
+        bool is_last = atomic_load(&k->order) != GO_ON;
+
         r = k->lib.async_error(comm, &state);
         if (r != DDP_NCCL_SUCCESS)
             return r;
         /* Up to 2.21 it is such a call that ends the thread of it. */
         if (state == DDP_NCCL_SUCCESS)
             return k->lib.count(comm, &n);
-        if (state != DDP_NCCL_IN_PROGRESS)
+        if (state != DDP_NCCL_IN_PROGRESS || is_last)
             return state;
+        nap();
     }
-    return DDP_NCCL_IN_PROGRESS;
 }
 
 /* What connects does not block, so that it can be aborted; what calls are made
@@ -70,7 +72,7 @@ static int connect_all(struct ddp_nccl_keeper *k)
     if (r == DDP_NCCL_SUCCESS || r == DDP_NCCL_IN_PROGRESS)
         k->start = start;
     r = settle(k, start, r);
-    if (r != DDP_NCCL_SUCCESS)
+    if (r != DDP_NCCL_SUCCESS || atomic_load(&k->order) != GO_ON)
         return r;
     k->is_splitting = true;
     atomic_store(&k->is_held, true);

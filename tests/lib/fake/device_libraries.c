@@ -115,7 +115,7 @@ static int step(struct op *o)
             return 0;
         if (o->count > 0)
             memcpy(slot(o, o->c->rank), o->send, o->bytes);
-        if (!goes_wrong("never arrives"))
+        if (!goes_wrong("never arrives") && !goes_wrong("async error"))
             atomic_fetch_add(&o->c->s->arrived[o->call % 2], 1);
         o->has_sent = 1;
     }
@@ -466,7 +466,8 @@ int ncclCommGetAsyncError(struct comm *c, int *state)
         return 5;
     if (goes_wrong("async error") && c->calls > 0)
         return *state = 6, 0;
-    if (goes_wrong(c->made ? "split async init error" : "async init error"))
+    if (goes_wrong(c->made ? "split async init error" : "async init error") &&
+        has_joined(c->made ? c->made : c))
         return *state = 2, 0;
     *state = !has_joined(c) || c->looks-- > 0 || !make(c) ? IN_PROGRESS : 0;
     return 0;
