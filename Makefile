@@ -130,9 +130,9 @@ relative := -Wl,-z,pack-relative-relocs
 late := -Wl,--wrap=OPENSSL_cpuid_setup # src/base/digest_cpu.c
 # What a start uses lies together: 30 page faults less, 90 us. `make order=`
 # for a linker that cannot.
-order := -Wl,-T,src/agent/start.ld
+order := -Wl,-T,src/agent/start.ld,-T,src/dataset/late.ld
 $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
-    $(O)/libagent.a src/agent/start.ld
+    $(O)/libagent.a src/agent/start.ld src/dataset/late.ld
 	$(call say,LD,$@)
 	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(late) $(order) \
 	    $(map) $(CFLAGS) \

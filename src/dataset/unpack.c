@@ -333,6 +333,8 @@ static int support(struct archive *a, enum manifest_unpack format)
 {
     int rc = ARCHIVE_OK;
 
+    if (unpack_look_at_cpu)
+        unpack_look_at_cpu();
     switch (format) {
     case UNPACK_TAR_GZ:
         rc = archive_read_support_filter_gzip(a);

@@ -69,4 +69,8 @@ uint32_t *unpack_members_slot(const struct unpack_members *m,
 struct unpack_member *unpack_members_add(struct unpack_members *m,
                                          const char *path, bool link);
 
+/* Is called before an archive is read, where the program has it:
+ * archive_static.c. */
+extern void unpack_look_at_cpu(void) __attribute__((weak));
+
 #endif
