@@ -101,10 +101,6 @@ struct loop {
     uint64_t end_ms;              /* The deadline of all output, and */
     int stops_fd;                 /* what makes it shorter. */
     bool is_ending;               /* The last words have room of their own. */
-    struct relay own_relay;       /* Writes agent's own lines as JSON. */
-    char own_line[6 * LOG_LINE_MAX + RELAY_HEAD_MAX + 64];
-    struct pod pod;
-    struct barrier barrier;
     struct bar_peer *bar_peers;
     struct bar_conn *bar_conns;
     struct bar_guest *bar_guests;
@@ -149,7 +145,6 @@ struct loop {
     pid_t stage_pid;
     int stage_fd;
     struct stream_watch *stage_watch;
-    char stage_line[STAGER_LINE_MAX];
     size_t stage_len;
     bool stage_over; /* It said its last word. */
     struct stage_result *sets; /* One for each --dataset. */
@@ -157,6 +152,13 @@ struct loop {
     struct stage_request *requests;
     struct loop_preflight *preflight; /* NULL: no list was given. */
     struct telling telling; /* How far the stager is. */
+
+    /* What is large comes last: see struct pod. */
+    struct pod pod;
+    struct barrier barrier;
+    struct relay own_relay;       /* Writes agent's own lines as JSON. */
+    char own_line[6 * LOG_LINE_MAX + RELAY_HEAD_MAX + 64];
+    char stage_line[STAGER_LINE_MAX];
 };
 
 uint64_t loop_now(void);

@@ -84,9 +84,7 @@ struct torchrun_options {
     const char *backend, *endpoint, *conf, *host, *local_addr;
     bool never_coordinates; /* is_host=0 of --rdzv-conf. */
     bool module, no_python, run_path;
-    struct std_choice redirects, tee;
     bool no_logs; /* --log-dir /dev/null. */
-    struct rank_list local_ranks;
     const char *filters[2]; /* Of stdout, stderr; NULL: none. */
     const char *signals;    /* As given; */
     uint64_t stop_with;     /* those that would else be passed on. */
@@ -94,10 +92,13 @@ struct torchrun_options {
     enum cpu_bind numa_binding;
     unsigned shutdown_s;
     bool random_id; /* job_id is to be made. */
-    char address[256]; /* What master_addr points at. */
     const char *prefix; /* A template of Python's; see torchrun_prefix(). */
-    char run_id[40];
+    /* What is large comes last: see struct pod. */
     char run_dir[OPT_RUN_DIR_MAX]; /* "": none; holds attempt_<n>/. */
+    struct std_choice redirects, tee;
+    struct rank_list local_ranks;
+    char address[256]; /* What master_addr points at. */
+    char run_id[40];
 };
 
 /* Where an option's value is from; a later one here wins. */
@@ -189,9 +190,9 @@ struct options {
     bool unpack;          /* manifest --unpack. */
     enum manifest_format format;
 
+    enum opt_origin origins[TOPO_KEYS]; /* Of what `topology` may set. */
     struct torchrun_options torchrun;
     struct topology topology;
-    enum opt_origin origins[TOPO_KEYS]; /* Of the options that it may set. */
 
     /* Paths of a variable that lists several. `datasets` and `sources` may
      * point in here, so a struct options must not be copied or moved. */

@@ -151,14 +151,12 @@ struct pod {
     struct pod_out out;
     struct supervisor sup;
     struct barrier *bar; /* Pod 0 only; borrowed. */
-    struct wire_msg queue[POD_QUEUE_MAX]; /* From the own barrier. */
     uint32_t n_queue;
 
     enum pod_state state;
     uint64_t start_ms;
     uint32_t round;      /* That runs, or that this pod is ready for. */
     bool runs;           /* Workers of `round` may be alive. */
-    struct pod_round at; /* As START said. */
     uint32_t n_rounds, n_restarts, world_size;
 
     enum pod_link link;
@@ -169,26 +167,20 @@ struct pod {
     bool older_silent; /* One before that one was silent at its end, and no
                           round has started since: it may still run one. */
     bool zero_dropped; /* It has said that it takes this pod for lost. */
-    struct failure zero_stop; /* STOPPED: it has said that it is told to. */
     uint64_t heard_ms; /* When pod 0 was last heard; */
     uint64_t lost_ms;  /* when the last connection that it admitted ended. */
     uint64_t stale_ms; /* Until when frames may be old, after silence; or 0. */
     uint64_t up_ms;    /* When the connection was made. */
     uint64_t retry_ms, retry_step_ms, ping_ms, say_ms;
-    char link_error[WIRE_TEXT_MAX];
-    char waiting[WIRE_TEXT_MAX]; /* What pod 0 waits for, as it said. */
 
     uint64_t n_nonces; /* With a token: of this connection and before, */
     bool challenged, proven;
-    uint16_t hello_len; /* and what is proved on this one. */
-    uint8_t hello[WIRE_GUEST_MAX];
-    uint8_t script[AUTH_SCRIPT];
+    uint16_t hello_len; /* and what is proved on this one: of `hello`. */
 
     bool prepared;       /* --pre-start ended with 0 since the last round. */
     bool prepares;       /* It is what the supervisor has. */
     uint64_t prepare_ms; /* When it may run again; 0: not asked, or not yet
                             answered. */
-    struct failure prepare_failure; /* Its last one. */
     uint32_t in_a_row, same;
     int last_code;
     bool asks;           /* Pod 0, with `serial`, to try again; */
@@ -199,11 +191,7 @@ struct pod {
     bool staged;
     uint8_t percent;
     uint8_t digest[WIRE_DIGEST];
-    struct failure failure; /* This pod's own, of this round or for good,
-                               until pod 0 has heard of it. */
     uint64_t settle_ms;     /* Until when `failure` may still change; or 0. */
-    struct failure cause;   /* Of the end, or of the last stop. */
-    char why[BARRIER_WHY_MAX]; /* Why the end is no restart, as END said. */
     bool ended;             /* END or REFUSE came, or this pod gave up. */
     uint64_t hang_ms;       /* When hanging workers are stopped; 0: none. */
     uint32_t hang_worker;   /* That stands for them. */
@@ -211,6 +199,21 @@ struct pod {
     uint64_t stop_ms;       /* and when. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */
     int exit_code;
+
+    /* What is large comes last, and most of it stays untouched: a page of
+     * memory is 1.5 us of a start. */
+    struct failure failure; /* This pod's own, of this round or for good,
+                               until pod 0 has heard of it. */
+    char waiting[WIRE_TEXT_MAX]; /* What pod 0 waits for, as it said. */
+    struct pod_round at; /* As START said. */
+    uint8_t hello[WIRE_GUEST_MAX];
+    uint8_t script[AUTH_SCRIPT];
+    char link_error[WIRE_TEXT_MAX];
+    struct failure zero_stop; /* STOPPED: pod 0 has said that it is told to. */
+    struct failure prepare_failure; /* The last one of --pre-start. */
+    struct failure cause;   /* Of the end, or of the last stop. */
+    char why[BARRIER_WHY_MAX]; /* Why the end is no restart, as END said. */
+    struct wire_msg queue[POD_QUEUE_MAX]; /* From the own barrier. */
 };
 
 /* `p` is zeroed memory, most of whose pages are never touched (only `queue` may

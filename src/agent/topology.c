@@ -6,6 +6,7 @@
 #include "base/variable.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -278,7 +279,7 @@ int topology_read(struct topology *ret, const struct topology_in *in,
     struct topo_guess half = {.in = in}, g;
     int rc;
 
-    memset(t, 0, sizeof *t);
+    memset(t, 0, offsetof(struct topology, texts)); /* A page is 1.5 us. */
     if (is_inside(t, in))
         return 0;
     half.to = t;

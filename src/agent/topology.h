@@ -67,8 +67,8 @@ struct topology {
     struct topo_ignored ignored[TOPO_IGNORED_MAX];
     unsigned n_ignored;
     char warning[TOPO_NOTE_MAX]; /* "": none. */
-    char texts[TOPO_TEXTS_MAX];  /* What is not borrowed from environ. */
     size_t n_texts;
+    char texts[TOPO_TEXTS_MAX];  /* What is not borrowed from environ. */
 };
 
 /* Fails with ERR_USAGE where what is said cannot be served, and says why and

@@ -16,7 +16,7 @@ void barrier_init(struct barrier *b, const struct barrier_config *cfg,
                   const struct barrier_out *out, struct bar_peer *peers,
                   struct bar_conn *conns, uint32_t n_conns, uint64_t now_ms)
 {
-    memset(b, 0, offsetof(struct barrier, end));
+    memset(b, 0, offsetof(struct barrier, mesh.bad));
     b->cfg = *cfg;
     if (cfg->restart_period_ms)
         memset(b->restarts_ms, 0, sizeof b->restarts_ms);

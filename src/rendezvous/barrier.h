@@ -195,8 +195,7 @@ struct barrier {
         uint32_t rank, n;
         int code;
     } same;
-    struct failure suspect; /* The cause, as far as known; */
-    uint64_t suspect_ms;    /* since when; 0: no failure in this round. */
+    uint64_t suspect_ms; /* Since when; 0: no failure in this round. */
     bool started;        /* Some round has been started by this pod 0. */
     bool has_digest;
     uint8_t digest[WIRE_DIGEST];
@@ -218,16 +217,18 @@ struct barrier {
     uint64_t news_ms;    /* when it will be, or 0. */
     uint64_t end_ms;        /* When ENDING began. */
     bool end_waits;         /* Stay for pods that were not there, too. */
-    struct mesh mesh;
     uint64_t wake_ms;
 
-    struct bar_guests guests;
     uint64_t n_nonces;
     uint32_t n_refused;   /* Since the last heartbeat. */
     uint64_t n_dropped;   /* Not reported yet. */
     uint64_t drop_say_ms; /* Not before this. */
+    struct mesh mesh;
 
-    /* Not cleared at the start: pages that most jobs never touch. */
+    /* Not cleared at the start, as mesh.bad is not: pages that most jobs never
+     * touch. */
+    struct bar_guests guests;
+    struct failure suspect; /* The cause, as far as known; with suspect_ms. */
     struct wire_msg end; /* END, once phase >= ENDING. */
     uint64_t restarts_ms[BARRIER_RESTARTS_MAX]; /* The last ones, a ring; read
                                                    with restart_period_ms. */

@@ -11,8 +11,8 @@ void bar_guests_init(struct bar_guests *g, struct bar_guest *at, uint32_t n)
     g->free = BAR_NO_GUEST;
     g->n_fresh = 0;
     g->all = (struct bar_queue){BAR_NO_GUEST, BAR_NO_GUEST, 0};
-    for (unsigned i = 0; i < BAR_BUCKETS; i++)
-        g->of[i] = g->all;
+    for (unsigned i = 0; n > 0 && i < BAR_BUCKETS; i++)
+        g->of[i] = g->all; /* Without guests nobody looks. */
 }
 
 /* Of "10.0.0.1:29400" the host, of "[2001:db8::1]:29400" the network: who has

@@ -32,13 +32,14 @@ struct out {
     struct out_lost lost;
     bool broken; /* No write is tried any more. */
     bool given_up; /* Owners' bytes are counted: out_give_up(). */
-    struct out_parts parts; /* Of the ring. */
     struct out_lost *lost_of; /* By owner. */
     /* The producer's alone: whose the next bytes are. */
     uint32_t owner;
     size_t raw;
     /* The writer's alone: a failed write left a line without its end. */
     bool torn;
+    /* Large: touched as far as they are used. */
+    struct out_parts parts; /* Of the ring. */
     char ring[OUT_RING];
 };
 

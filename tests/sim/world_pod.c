@@ -321,8 +321,6 @@ void world_boot(struct world *w, uint32_t i)
     world_say(w, "pod %u boots as rank %u of %u", i, p->rank, p->nnodes);
     /* All but the queue, which is large. */
     memset(&p->pod, 0, offsetof(struct pod, queue));
-    memset(&p->pod.n_queue, 0,
-           sizeof p->pod - offsetof(struct pod, n_queue));
     pod_init(&p->pod, &cfg, &out, now);
     if (w->scope_worker)
         pod_hold_workers(&p->pod, p->held);
