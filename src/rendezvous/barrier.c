@@ -165,15 +165,13 @@ void barrier_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
                      const struct wire_msg *m)
 {
     uint32_t rank = b->conns[conn].rank;
-    struct wire_msg first;
     struct bar_peer *p;
 
     bar_woken(b, now_ms);
     if (!b->conns[conn].open_ms || b->phase == BAR_OVER)
         return;
     if (rank == NOBODY) {
-        if (bar_door_message(b, now_ms, conn, m, &first))
-            bar_hello(b, now_ms, conn, &first);
+        bar_door_message(b, now_ms, conn, m);
         bar_plan_news(b, now_ms);
         return;
     }

@@ -8,10 +8,10 @@
 
 /* A connection was accepted: note it; the oldest of too many is dropped. */
 void bar_door_enter(struct barrier *b, uint64_t now_ms, uint32_t conn);
-/* A frame of a connection that is not admitted. True where *ret is now a HELLO
- * to act on: it came from a pod that has the token, or there is no token. */
-bool bar_door_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
-                      const struct wire_msg *m, struct wire_msg *ret);
+/* A frame of a connection that is not admitted. Its HELLO is acted on once it
+ * is known to come from a pod that has the token, or if there is no token. */
+void bar_door_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                      const struct wire_msg *m);
 /* It is a guest no longer: admitted, or a rank's new claimant. */
 void bar_door_pass(struct barrier *b, uint32_t conn);
 /* Nothing more is heard of it, and nothing is said to it. */
