@@ -242,36 +242,49 @@ static void add_base(struct env *v, const struct contract_in *in)
     }
 }
 
-int contract_env(const struct contract_in *in, char *buf, size_t cap,
-                 const char **envp, size_t max, struct err *e)
+static int write_env(struct env *v, const struct contract_in *in,
+                     struct err *e)
 {
-    struct env v;
-    uint32_t n_slots = CONTRACT_SLOTS_MIN;
-
-    while (n_slots < CONTRACT_SLOTS_MAX && names_max(n_slots) < max)
-        n_slots *= 2;
-    memset(&v, 0, offsetof(struct env, slots) + n_slots * sizeof v.slots[0]);
-    v.n_slots = n_slots;
-    v.buf = buf;
-    v.cap = cap;
-    v.envp = envp;
-    v.max = max;
     /* Who comes first has the name. */
-    contract_add_dialects(&v, in);
-    add_own(&v, in);
-    add_offline(&v, in);
-    add_base(&v, in);
-    add_defaults(&v, in);
-    if (v.fault)
+    contract_add_dialects(v, in);
+    add_own(v, in);
+    add_offline(v, in);
+    add_base(v, in);
+    add_defaults(v, in);
+    if (v->fault)
         return err_set(e, ERR_USAGE, "local rank %u: %s", in->local_rank,
-                       v.fault);
-    if (v.full)
+                       v->fault);
+    if (v->full)
         return err_set(e, ERR_AGENT,
                        "the environment of local rank %u does not fit in %zu "
                        "bytes and %zu entries; this is a fault of agent",
-                       in->local_rank, cap, max);
-    envp[v.n] = NULL;
+                       in->local_rank, v->cap, v->max);
+    v->envp[v->n] = NULL;
     return 0;
+}
+
+/* Apart, as few need so much of the stack: new pages of each start. */
+static int __attribute__((noinline))
+write_large_env(struct env *v, const struct contract_in *in, struct err *e)
+{
+    uint32_t slots[CONTRACT_SLOTS_MAX];
+
+    while (v->n_slots < CONTRACT_SLOTS_MAX && names_max(v->n_slots) < v->max)
+        v->n_slots *= 2;
+    memset(slots, 0, v->n_slots * sizeof slots[0]);
+    v->slots = slots;
+    return write_env(v, in, e);
+}
+
+int contract_env(const struct contract_in *in, char *buf, size_t cap,
+                 const char **envp, size_t max, struct err *e)
+{
+    uint32_t slots[CONTRACT_SLOTS_MIN] = {0};
+    struct env v = {.buf = buf, .cap = cap, .envp = envp, .max = max,
+                    .n_slots = CONTRACT_SLOTS_MIN, .slots = slots};
+
+    return names_max(CONTRACT_SLOTS_MIN) < max ? write_large_env(&v, in, e)
+                                               : write_env(&v, in, e);
 }
 
 /* Room for a path that may not be known yet. */

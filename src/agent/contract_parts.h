@@ -24,7 +24,7 @@ struct env {
     const char *drops[CONTRACT_DROPS_MAX]; /* Not to be taken from the base. */
     uint32_t n_slots; /* So many of these, as the room asks for: to clear all
                          of them would cost more than the rest. */
-    uint32_t slots[CONTRACT_SLOTS_MAX];
+    uint32_t *slots;
 };
 
 /* Add "NAME=value", unless there is an entry with its name. Of conversions

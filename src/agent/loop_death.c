@@ -184,19 +184,14 @@ static int copy_with_code(int in, struct result_file *out, char *buf, size_t n,
     return r;
 }
 
-void loop_hand_on_error(struct loop *l, const struct verdict *v)
+static void hand_on_error(struct loop *l, const struct failure *f,
+                          const char *to)
 {
-    const struct failure *f = &v->cause;
-    const char *to = variable_given(l->plan->envp, "TORCHELASTIC_ERROR_FILE");
     char path[LOOP_ERROR_PATH], buf[ERROR_FILE_MAX];
     struct result_file out;
     size_t n = 0;
     int r, end;
 
-    if (!to || f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
-        f->local_rank >= l->plan->nproc ||
-        !l->workers[f->local_rank].has_error_dir)
-        return;
     loop_error_file(l, f->local_rank, path, sizeof path);
     autoclose int in = open_plain(path);
 
@@ -211,6 +206,20 @@ void loop_hand_on_error(struct loop *l, const struct verdict *v)
     if (r != 0)
         log_warning("TORCHELASTIC_ERROR_FILE %s: %s, going on", to,
                     strerror(-r));
+}
+
+void loop_hand_on_error(struct loop *l, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    const char *to;
+
+    if (f->kind != FAILURE_WORKER || f->node_rank != v->node_rank ||
+        f->local_rank >= l->plan->nproc ||
+        !l->workers[f->local_rank].has_error_dir)
+        return;
+    to = variable_given(l->plan->envp, "TORCHELASTIC_ERROR_FILE");
+    if (to)
+        hand_on_error(l, f, to);
 }
 
 /* A dead child, `which` or any (-1); false where there is none. */

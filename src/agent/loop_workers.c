@@ -23,19 +23,21 @@ int loop_workers_new(struct loop *l, struct err *e)
 {
     static const struct pod_round none;
     struct contract_in in;
-    size_t n = l->plan->n_procs;
+    size_t n = l->plan->n_procs, relays;
 
     if (l->plan->o->pre_start)
         n++;
     l->n_slots = (uint32_t)n;
+    relays = 2 * n * RELAY_BUF_BYTES;
     loop_describe(l, &in, &none, 0);
-    l->workers = mem_pages(n * sizeof *l->workers);
-    l->relay_bytes = malloc(2 * n * RELAY_BUF_BYTES);
-    l->scratch = malloc(l->line_room);
+    /* In one call for all: each is microseconds of a start. */
+    l->workers = mem_pages(n * sizeof *l->workers + relays + l->line_room);
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
-    if (!l->workers || !l->relay_bytes || !l->scratch ||
-        (in.dead_port && !l->no_proxy) || loop_contract_new(l, &in) != 0)
+    if (!l->workers || (in.dead_port && !l->no_proxy) ||
+        loop_contract_new(l, &in) != 0)
         return err_set(e, ERR_AGENT, "no memory for %zu workers", n);
+    l->relay_bytes = (char *)(l->workers + n);
+    l->scratch = l->relay_bytes + relays;
     for (size_t i = 0; i < n; i++) {
         struct worker *w = &l->workers[i];
 
