@@ -73,11 +73,12 @@ enum value {
 #define JAX_PLACES 6u
 #define CONTRACT_OWN (1u << CONTRACTS) /* Always. */
 
+/* Without pointers, whose relocation would be a page or two of each start. */
 static const struct row {
     unsigned dialect;
-    const char *name;
+    char name[32];
     enum value value;
-    const char *kinds;
+    char kinds[4];
 } rows[] = {
 #define X(dialect, name, value, kinds) {CONTRACT_##dialect, name, value, kinds},
     NAMES(X)

@@ -47,9 +47,9 @@ struct opt_row {
     const char *help;         /* One line. */
     const char *more;         /* Further sentences of the manual, or NULL. */
     const struct opt_type *type;
-    size_t at, count_at; /* Field of struct options; of a list, its length. */
-    size_t given_at;     /* A bool that tells "not by default", or 0. */
     uint64_t min, max;   /* Of numbers and durations (ms); bytes of words. */
+    uint16_t at, count_at; /* Field of struct options; of a list, its length. */
+    uint16_t given_at;   /* A bool that tells "not by default", or 0. */
     enum opt_group group;
     unsigned commands;
     char letter;         /* As in -q, or 0. */
