@@ -81,6 +81,29 @@ static json_t *ask(const struct preflight_sink *s)
     return part;
 }
 
+/* What is there and does not work. One that hangs may do so on this node alone,
+ * and only now. */
+static void say_broken(const struct preflight_sink *s, const json_t *part,
+                       const char *what, const char *gpu_why,
+                       const char *gpu_fix)
+{
+    bool hangs = is_true(part, "hangs"), is_gpu = s->check == PREFLIGHT_GPU;
+    const char *fix = "LD_LIBRARY_PATH and LD_PRELOAD decide which library is "
+                      "taken (LD_DEBUG=libs agent-probe shows it): take "
+                      "another one, or remove it";
+
+    if (hangs)
+        fix = "try another node, and drain this one: dmesg and nvidia-smi tell "
+              "more there";
+    else if (is_gpu)
+        fix = gpu_fix;
+    say(s, !is_asked(s) && !is_gpu ? PREFLIGHT_WARN
+           : hangs                 ? PREFLIGHT_RETRY
+                                   : PREFLIGHT_FATAL,
+        is_gpu ? gpu_why : "workers that load it would fail alike", fix,
+        "%s: %.200s", what, word_of(part, "why"));
+}
+
 /* False: there is none, and that is said. */
 static bool is_found(const struct preflight_sink *s, const json_t *part,
                      const char *what, const char *why, const char *fix)
@@ -88,9 +111,7 @@ static bool is_found(const struct preflight_sink *s, const json_t *part,
     if (is_true(part, "found"))
         return true;
     if (is_true(part, "fault"))
-        say(s, is_asked(s) || s->check == PREFLIGHT_GPU ? PREFLIGHT_FATAL
-                                                        : PREFLIGHT_WARN,
-            why, fix, "%s: %.200s", what, word_of(part, "why"));
+        say_broken(s, part, what, why, fix);
     else if (is_asked(s))
         say(s, PREFLIGHT_FATAL, why, fix, "no %s: %.200s", what,
             word_of(part, "why"));

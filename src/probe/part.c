@@ -87,10 +87,11 @@ static json_t *fault(bool in_time, int status, unsigned timeout_ms)
 
     if (!part)
         return NULL;
-    if (!in_time)
-        probe_missing(part, true, "no answer within %u ms: the driver hangs",
-                      timeout_ms);
-    else if (WIFSIGNALED(status))
+    if (!in_time) {
+        probe_missing(part, true, "no answer within %u ms: the driver or its "
+                      "library hangs", timeout_ms);
+        (void)json_object_set_new(part, "hangs", json_true());
+    } else if (WIFSIGNALED(status))
         probe_missing(part, true, "the library crashes: %s",
                       strsignal(WTERMSIG(status)));
     else

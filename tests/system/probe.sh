@@ -55,8 +55,8 @@ is "a driver that does not fit is one" \
     "$(get 'p["gpu"]["fault"], p["gpu"]["why"]')" \
     "(True, 'cuInit failed with 803: system has unsupported display driver / cuda driver combination')"
 fake hang --timeout 1
-is "a driver that hangs" "$(get 'p["gpu"]["why"]')" \
-    'no answer within 1000 ms: the driver hangs'
+is "a driver that hangs" "$(get 'p["gpu"]["why"], p["gpu"]["hangs"]')" \
+    "('no answer within 1000 ms: the driver or its library hangs', True)"
 is "the rest is told all the same" "$(get 'p["nccl"]["found"]')" True
 fake crash
 is "a driver that crashes" "$(get 'p["gpu"]["why"]')" \
