@@ -214,6 +214,8 @@ static void say_again(const struct pod *p, const struct failure *f,
             text_add(&t, " (%s)", m->text);
     }
     pod_say(p, f->code ? LOG_WARNING : LOG_INFO, "%s", buf);
+    if (m->go)
+        pod_say_hint(p, f);
 }
 
 void pod_on_again(struct pod *p, uint64_t now_ms, const struct wire_msg *m)

@@ -214,6 +214,15 @@ static void note_news(struct pod *p, const struct failure *f, bool of_round)
     pod_say(p, LOG_WARNING, "%s", buf);
 }
 
+void pod_say_hint(const struct pod *p, const struct failure *f)
+{
+    bool is_of_process = f->kind == FAILURE_WORKER ||
+                         f->kind == FAILURE_PREPARE;
+
+    if (is_of_process && f->text[0])
+        pod_say(p, LOG_INFO, "hint: %s", f->text);
+}
+
 static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     /* Of the round that runs, or that just ended here by its own failure. */
@@ -240,6 +249,7 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
     if (m->text[0])
         text_add(&t, " (%s)", m->text);
     pod_say(p, LOG_WARNING, "%s", buf);
+    pod_say_hint(p, &m->failure);
     p->cause = m->failure;
     if (p->failure.kind == FAILURE_WORKER)
         p->failure.kind = FAILURE_NONE; /* Heard: need not be told again. */

@@ -10,6 +10,10 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void pod_move(struct pod *p, enum pod_state to);
 
+/* The likely reason of a failure that is tried again, where one is known: it
+ * may be the last that is heard of it. */
+void pod_say_hint(const struct pod *p, const struct failure *f);
+
 /* The restarts that are used, in `buf`, which is returned. */
 #define POD_BUDGET_MAX 128
 const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX]);

@@ -49,6 +49,15 @@ has "the working directory is gone" "$T/err" \
 # Real last words.
 run --max-restarts 0 -- python3 -c 'import no_such_module'
 has "python: a missing module" "$T/err" 'hint: this Python does not find'
+again=(--max-restarts 1 --restart-backoff 10ms:50ms)
+for scope in job worker; do
+    run "${again[@]}" --restart-scope $scope -- python3 -c 'import no_module'
+    is "scope $scope: a restart tells the hint, and the end does" \
+        "$(grep -c 'hint: this Python does not find' "$T/err")" 2
+done
+run "${again[@]}" --pre-start 'kill -KILL $$' -- true
+is "and so with --pre-start" \
+    "$(grep -c 'hint: agent did not send it' "$T/err")" 2
 run --max-restarts 0 -- python3 /no/such/train.py
 has "python: a missing script" "$T/err" 'hint: the script is not there'
 port=$(free_port)
