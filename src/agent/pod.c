@@ -300,7 +300,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
 
     p->stop_signo = signo;
     p->stop_ms = now_ms;
-    pod_say(p, LOG_INFO, "got %s: stopping", verdict_signal_name(signo, name));
+    pod_say_told(p, verdict_signal_name(signo, name));
     memset(f, 0, sizeof *f);
     f->kind = FAILURE_STOPPED;
     f->code = 128 + signo;
@@ -312,6 +312,17 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
     pod_report(p, now_ms);
     supervisor_soon(&p->sup);
     pod_stop_workers(p, now_ms);
+}
+
+static void hurry(struct pod *p, uint64_t now_ms, int signo)
+{
+    char name[16];
+
+    if (p->sup.n_alive > 0 && !p->sup.killed && !p->hurried)
+        pod_say(p, LOG_INFO, "got %s, too: that ends the grace",
+                verdict_signal_name(signo, name));
+    p->hurried = true;
+    supervisor_hurry(&p->sup, now_ms);
 }
 
 void pod_signal(struct pod *p, uint64_t now_ms, int signo)
@@ -333,7 +344,7 @@ void pod_signal(struct pod *p, uint64_t now_ms, int signo)
         return;
     }
     if (p->stop_signo || p->ended)
-        supervisor_hurry(&p->sup, now_ms);
+        hurry(p, now_ms, signo);
     else
         told_to_stop(p, now_ms, signo);
     pod_take_queue(p, now_ms);
@@ -368,9 +379,7 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
 
         pod_take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
         if (p->sup.killed && !killed)
-            pod_say(p, LOG_DEBUG, "the grace is over: KILL to %u worker%s and "
-                    "what is left", p->sup.n_alive,
-                    p->sup.n_alive == 1 ? "" : "s");
+            pod_say_kill(p);
     }
     if (p->bar && now_ms >= barrier_deadline(p->bar))
         barrier_timeout(p->bar, now_ms);

@@ -197,6 +197,7 @@ struct pod {
     uint32_t hang_worker;   /* That stands for them. */
     int stop_signo;         /* Told to stop from outside, */
     uint64_t stop_ms;       /* and when. */
+    bool hurried;           /* Told twice: that ended the grace. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */
     int exit_code;
 

@@ -9,6 +9,9 @@
 void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void pod_move(struct pod *p, enum pod_state to);
+/* pod_time.c: this pod was told to stop; its grace is over. */
+void pod_say_told(const struct pod *p, const char *signal);
+void pod_say_kill(const struct pod *p);
 
 /* The likely reason of a failure that is tried again, where one is known: it
  * may be the last that is heard of it. */

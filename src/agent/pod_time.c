@@ -37,6 +37,57 @@ static void give_up(struct pod *p, uint64_t now_ms)
     pod_end(p, now_ms, f.code, &f);
 }
 
+void pod_say_told(const struct pod *p, const char *signal)
+{
+    char buf[96];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "got %s: stopping", signal);
+    if (p->sup.n_alive > 0 && p->cfg.grace_ms > 0) {
+        text_add(&t, ", within ");
+        text_add_duration(&t, p->cfg.grace_ms);
+        text_add(&t, "; a second signal ends that");
+    }
+    pod_say(p, LOG_INFO, "%s", buf);
+}
+
+static bool is_rank_alive(const void *ctx, unsigned rank)
+{
+    const struct pod *p = ctx;
+
+    return rank >= p->at.rank_base && p->sup.alive[rank - p->at.rank_base];
+}
+
+/* A worker that is killed has not saved its state, and cannot say so. */
+void pod_say_kill(const struct pod *p)
+{
+    uint32_t n_ranks = p->sup.n_workers - p->sup.n_servers;
+    uint32_t n = p->sup.n_working, n_servers = p->sup.n_alive - n;
+    char buf[256];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "the grace ");
+    if (!p->hurried) {
+        text_add(&t, "of ");
+        text_add_duration(&t, p->cfg.grace_ms);
+        text_add(&t, " (--grace) ");
+    }
+    text_add(&t, "is over: KILL to ");
+    if (n > 0 && p->prepares) {
+        text_add(&t, "--pre-start");
+    } else if (n > 0) {
+        text_add(&t, n == 1 ? "rank " : "ranks ");
+        text_add_ranges(&t, p->at.rank_base + n_ranks, is_rank_alive, p, 80);
+    }
+    if (n_servers > 0)
+        text_add(&t, "%s%u server%s", n > 0 ? ", " : "", n_servers,
+                 n_servers == 1 ? "" : "s");
+    text_add(&t, "%swhat is left", n + n_servers > 0 ? " and " : "");
+    pod_say(p, n + n_servers > 0 ? LOG_WARNING : LOG_DEBUG, "%s", buf);
+}
+
 static uint64_t give_up_ms(const struct pod *p)
 {
     if (p->was_admitted) /* Not of the time that it took to see the loss. */

@@ -23,10 +23,13 @@ start --grace 200ms -- sh -c "$slow"
 stop
 is "P1: with too little time agent ends all the same" "$rc" 143
 ok "P1: and nothing was written" test ! -e "$T/saved"
+has "P1: which is told" "$T/err" \
+    'warning: the grace of 200 ms \(--grace\) is over: KILL to rank 0 and'
 AGENT_GRACE=30s start -- sh -c "$slow"
 stop
 is "P2, P3: the grace comes from the environment, too" \
     "$rc $(cat "$T/saved")" '143 saved'
+hasnt "P2: a worker that ends in time is not killed" "$T/err" 'grace .*is over'
 "$agent" --help >"$T/help" 2>&1
 is "P2: the default, 25 s, leaves time before Kubernetes' 30 s" \
     "$(grep -A3 -- '--grace' "$T/help" | grep -o '25s' | head -n1)" 25s

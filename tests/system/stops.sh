@@ -37,7 +37,7 @@ ended 0 1
 is "a stubborn pod ends with 143, the other one loses it" "$codes" '201 143'
 for r in 0 1; do
     is "pod $r counts one grace" "$(grep -c 'KILL in 1 s' "$T/pod$r.err"
-        ) $(grep -c 'the grace is over' "$T/pod$r.err")" '1 1'
+        ) $(grep -c 'the grace of 1 s .*is over' "$T/pod$r.err")" '1 1'
 done
 ok "nothing of both is left" until_true 10 none_lives "$m"
 
@@ -56,6 +56,12 @@ for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
     wait $bg
     is "with the first one's code" "$?" \
         $((128 + $(kill -l "${two% *}")))
+    has "the first one says how long, and of a second" "$T/err" \
+        "got SIG${two% *}: stopping, within 100 s; a second signal ends"
+    has "which is told, too" "$T/err" \
+        "got SIG${two#* }, too: that ends the grace"
+    has "and who did not end by itself" "$T/err" \
+        'warning: the grace is over: KILL to rank 0 and what is left'
     ok "and nothing is left" until_true 10 none_lives "$m"
 done
 
