@@ -157,10 +157,11 @@ static bool add_known(struct text *t, const char *line,
 /* The last line of the tail that a row fits decides, but nothing before an
  * exception that no row knows: that one speaks for itself. */
 static bool add_pattern(struct text *t, const struct failure *f,
-                        const struct verdict_facts *facts)
+                        const struct verdict_facts *facts, bool *ret_speaks)
 {
     size_t end = strnlen(f->tail, sizeof f->tail);
 
+    *ret_speaks = false;
     while (end > 0) {
         const char *newline = memrchr(f->tail, '\n', end);
         size_t start = newline ? (size_t)(newline + 1 - f->tail) : 0;
@@ -170,8 +171,10 @@ static bool add_pattern(struct text *t, const struct failure *f,
         line[end - start] = '\0';
         if (add_known(t, line, facts))
             return true;
-        if (is_exception(line))
+        if (is_exception(line)) {
+            *ret_speaks = true;
             return false;
+        }
         end = start > 0 ? start - 1 : 0;
     }
     return false;
@@ -245,6 +248,7 @@ void verdict_hint(char *ret, size_t cap, const struct failure *f,
 {
     struct text t;
     int signo = f->signo;
+    bool speaks;
     char name[16];
 
     text_init(&t, ret, cap);
@@ -265,6 +269,11 @@ void verdict_hint(char *ret, size_t cap, const struct failure *f,
         text_add(&t, "%d is what a shell returns whose command was killed by "
                  "%s: ", f->code, verdict_signal_name(signo, name));
     }
-    if (!add_signal(&t, signo, facts) && !add_pattern(&t, f, facts))
-        add_crash(&t, signo, f->code);
+    if (add_signal(&t, signo, facts) || add_pattern(&t, f, facts, &speaks))
+        return;
+    add_crash(&t, signo, f->code);
+    if (t.len == 0 && !speaks && facts->oom_kills > 0) {
+        text_add(&t, "a process that it started was likely killed: ");
+        add_kill(&t, facts);
+    }
 }

@@ -69,6 +69,8 @@ static const struct verdict_pattern patterns[] = {
     {"BlockingIOError: [Errno 11]", NULL, NO_FORK, HINT_PIDS},
     {"is killed by signal: Killed", NULL, "a data worker was killed: ",
      HINT_KILL},
+    {"died with <Signals.SIGKILL", NULL,
+     "a process that the program started was killed: ", HINT_KILL},
     {"is killed by signal: Bus error", NULL,
      "a data worker ran out of shared memory: " HINT_SHM_FIX, HINT_SHM},
     {"shared memory segment", NULL,

@@ -230,6 +230,16 @@ static void test_hints_of_last_lines(void **state)
         {1, 0, {.oom_kills = 1},
          "RuntimeError: DataLoader worker (pid 9) is killed by signal: "
          "Killed.", {"data worker was killed", "OOM killer"}},
+        {1, 0, {.oom_kills = 1},
+         "subprocess.CalledProcessError: Command '['x']' died with "
+         "<Signals.SIGKILL: 9>.", {"program started was killed", "OOM killer"}},
+        /* What is not known, while the OOM killer was there. */
+        {1, 0, {.oom_kills = 1},
+         "concurrent.futures.process.BrokenProcessPool: A process in the "
+         "process pool was terminated abruptly", {"likely", "OOM killer"}},
+        {7, 0, {.oom_kills = 1}, "Killed", {"likely killed", "OOM killer"}},
+        {1, 0, {.oom_kills = 1}, "ValueError: bad axis", {NULL}},
+        {139, SIGSEGV, {.oom_kills = 1}, "x", {"native code"}},
         {1, 0, {0},
          "RuntimeError: unable to open shared memory object </torch_1> in "
          "read-write mode: Too many open files (24)", {"open files"}},
