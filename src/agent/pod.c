@@ -191,6 +191,7 @@ void pod_end(struct pod *p, uint64_t now_ms, int code,
     p->ended = true;
     p->exit_code = code;
     p->cause = *cause;
+    pod_say_slow_end(p);
     pod_stop_workers(p, now_ms);
 }
 
@@ -380,6 +381,7 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
         pod_take_news(p, now_ms, supervisor_timeout(&p->sup, now_ms));
         if (p->sup.killed && !killed)
             pod_say_kill(p);
+        pod_say_slow_end(p);
     }
     if (p->bar && now_ms >= barrier_deadline(p->bar))
         barrier_timeout(p->bar, now_ms);

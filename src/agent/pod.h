@@ -192,7 +192,8 @@ struct pod {
     uint8_t percent;
     uint8_t digest[WIRE_DIGEST];
     uint64_t settle_ms;     /* Until when `failure` may still change; or 0. */
-    bool ended;             /* END or REFUSE came, or this pod gave up. */
+    bool ended;             /* END or REFUSE came, or this pod gave up; */
+    bool end_told;          /* people know, for its workers are slow. */
     uint64_t hang_ms;       /* When hanging workers are stopped; 0: none. */
     uint32_t hang_worker;   /* That stands for them. */
     int stop_signo;         /* Told to stop from outside, */

@@ -12,6 +12,9 @@ void pod_move(struct pod *p, enum pod_state to);
 /* pod_time.c: this pod was told to stop; its grace is over. */
 void pod_say_told(const struct pod *p, const char *signal);
 void pod_say_kill(const struct pod *p);
+/* The job has failed, but its workers take their time: the verdict, which waits
+ * for them, is not the first that is heard of it. Said once. */
+void pod_say_slow_end(struct pod *p);
 
 /* The likely reason of a failure that is tried again, where one is known: it
  * may be the last that is heard of it. */

@@ -52,6 +52,22 @@ void pod_say_told(const struct pod *p, const char *signal)
     pod_say(p, LOG_INFO, "%s", buf);
 }
 
+void pod_say_slow_end(struct pod *p)
+{
+    char buf[2 * WIRE_TEXT_MAX];
+    struct text t;
+
+    if (!p->ended || p->end_told || p->exit_code == 0 || p->sup.killed ||
+        p->sup.state != SUP_STOPPING || p->sup.n_alive == 0)
+        return;
+    p->end_told = true;
+    text_init(&t, buf, sizeof buf);
+    verdict_cause_line(&t, &p->cause);
+    text_add(&t, "; this ends the job: stopping all workers, within ");
+    text_add_duration(&t, p->cfg.grace_ms);
+    pod_say(p, LOG_WARNING, "%s", buf);
+}
+
 static bool is_rank_alive(const void *ctx, unsigned rank)
 {
     const struct pod *p = ctx;

@@ -41,6 +41,25 @@ for r in 0 1; do
 done
 ok "nothing of both is left" until_true 10 none_lives "$m"
 
+# --- the end of a job whose workers are slow ---
+
+next_job
+for r in 0 1; do
+    pod $r 2 --nproc 2 --max-restarts 0 --grace 100s -- sh -c '
+        trap "until [ -e '"$T"'/save ]; do sleep .05; done; exit 0" TERM
+        echo up; [ $RANK = 3 ] || while :; do sleep .05; done
+        until [ -e '"$T"'/fail3 ]; do sleep .05; done; exit 7'
+done
+for r in 0 1; do wait_for wrote $r up; done
+: >"$T/fail3"
+for r in 0 1; do
+    ok "pod $r: slow workers: the cause does not wait for them" until_true 30 \
+        said $r 'rank 3 .* exited with 7 .*; this ends the job: stopping all'
+    hasnt "pod $r: the verdict does" "$T/pod$r.err" 'error: failed'
+done
+: >"$T/save"
+ended 0 1
+is "both end with the code" "$codes" '7 7'
 # --- a second signal ---
 
 for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
