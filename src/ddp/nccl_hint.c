@@ -17,6 +17,22 @@ static bool says(const char *text, const char *word)
     return strcasestr(text, word) != NULL;
 }
 
+/* Whether NCCL would take that interface: "eth,ib" are beginnings of names,
+ * "=eth0,ib0" whole ones. */
+static bool is_named(const char *spec, const char *name)
+{
+    bool is_whole = *spec == '=';
+
+    for (const char *s = spec + is_whole; *s; s += *s == ',') {
+        size_t n = strcspn(s, ",");
+
+        if (n > 0 && strncmp(name, s, n) == 0 && (!is_whole || !name[n]))
+            return true;
+        s += n;
+    }
+    return false;
+}
+
 /* NCCL_SOCKET_IFNAME fits no interface. */
 static bool wrong_interface(char *out, size_t cap)
 {
@@ -27,11 +43,10 @@ static bool wrong_interface(char *out, size_t cap)
 
     if (!spec || !*spec || *spec == '^' || getifaddrs(&list) != 0)
         return false;
-    spec += *spec == '=';
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
-        size_t len = strlen(names), n = strcspn(spec, ",");
+        size_t len = strlen(names);
 
-        fits = fits || strncmp(i->ifa_name, spec, n) == 0 || strchr(spec, ',');
+        fits = fits || is_named(spec, i->ifa_name);
         if (!strstr(names, i->ifa_name))
             (void)snprintf(names + len, sizeof names - len, "%s%s",
                            len ? ", " : "", i->ifa_name);

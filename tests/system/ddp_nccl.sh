@@ -111,6 +111,11 @@ each "the start fails on one rank" \
 FAKE_RANK=1 NCCL_SOCKET_IFNAME=eth99 ranks 3 'init fails' loop 1
 each "with the likely cause" \
     'likely: NCCL_SOCKET_IFNAME=eth99 names no interface'
+FAKE_RANK=1 NCCL_SOCKET_IFNAME==l,eth99 ranks 3 'init fails' loop 1
+each "a list of whole names of which none is there" \
+    'likely: NCCL_SOCKET_IFNAME==l,eth99 names no interface'
+FAKE_RANK=1 NCCL_SOCKET_IFNAME=eth99,l ranks 3 'init fails' loop 1
+each "one in a list that is there is no cause" 'likely: [^N]|likely: NCCL_DEBUG'
 is "what had begun is aborted" "$(ended)" "abort start of 0, start of 2, "
 FAKE_RANK=1 ranks 3 'async init error' loop 1
 each "the start fails later" 'rank 1: NCCL connects the ranks: unhandled system'
