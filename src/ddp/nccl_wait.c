@@ -5,11 +5,12 @@
 #include "ddp/nccl_parts.h"
 
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <time.h>
 
-#define SPIN_NS 10000000  /* Then it sleeps between two looks: a nap costs */
-#define NAP_MIN_NS 50000  /* a large call some percent of its time.        */
-#define NAP_MAX_NS 500000
+#define SPIN_NS 10000000 /* Then it sleeps between two looks, for a small   */
+#define NAP_PART 512     /* part of the time until then: what a nap is too  */
+#define NAP_MAX_NS 500000 /* long is no part of a step that anybody notices. */
 
 int ddp_nccl_fail(struct ddp_nccl *n, struct ddp_watch *w, const char *doing,
                   int result)
@@ -44,16 +45,21 @@ static int fail_late(struct ddp_watch *w, const char *doing)
     return ddp_blame(w->c, w->q, w->err, DDP_ETIMEDOUT, -1, why);
 }
 
+/* The kernel ends a sleep up to a thread's slack late: 50 us by default. */
 static void nap(uint64_t since_ns, uint64_t now_ns)
 {
-    uint64_t ns = (now_ns - since_ns) / 16;
+    uint64_t ns = (now_ns - since_ns) / NAP_PART;
     struct timespec t = {0};
+    int slack;
 
     if (now_ns - since_ns < SPIN_NS)
         return;
-    ns = ns < NAP_MIN_NS ? NAP_MIN_NS : ns > NAP_MAX_NS ? NAP_MAX_NS : ns;
-    t.tv_nsec = (long)ns;
+    t.tv_nsec = ns > NAP_MAX_NS ? NAP_MAX_NS : (long)ns;
+    slack = prctl(PR_GET_TIMERSLACK);
+    (void)prctl(PR_SET_TIMERSLACK, 1);
     (void)nanosleep(&t, NULL);
+    if (slack > 0)
+        (void)prctl(PR_SET_TIMERSLACK, slack);
 }
 
 /* NCCL tells of a failure that came while work was on the stream. */
