@@ -33,12 +33,14 @@ void probe_nccl(json_t *part)
     struct library l, wheel;
     json_t *python = json_object();
 
+    /* The linker's first: once the wheel's is loaded, its name means that. */
+    (void)library_open(&l, "libnccl.so.2");
     if (library_open_wheel(&wheel, "libnccl.so.2", "nvidia/nccl/lib") &&
         describe(&wheel, python))
         (void)json_object_set_new(part, "wheel", python);
     else
         json_decref(python);
-    if (!library_open(&l, "libnccl.so.2") && !wheel.handle)
+    if (!l.handle && !wheel.handle)
         probe_missing(part, false, "no NCCL here: %s", l.why);
     else if (!describe(l.handle ? &l : &wheel, part))
         probe_missing(part, true, "%s does not tell its version",

@@ -3,9 +3,10 @@
 . "$(dirname "$0")/../lib/tap.sh"
 probe=$O/agent-probe
 mkdir "$T/lib" "$T/empty"
-gcc -shared -fPIC -w -o "$T/lib/fake.so" "$top/tests/lib/fake/probe_libraries.c"
+# With its name inside, as the real ones have it: the linker goes by that.
 for l in libcuda.so.1 libnvidia-ml.so.1 libnccl.so.2 libibverbs.so.1; do
-    cp "$T/lib/fake.so" "$T/lib/$l"
+    gcc -shared -fPIC -w -o "$T/lib/$l" -Wl,-soname,"$l" \
+        "$top/tests/lib/fake/probe_libraries.c"
 done
 
 # fake WHAT ARGS...: JSON in $T/out
@@ -75,15 +76,18 @@ has "memory that cannot be registered: why, and what to do" "$T/out" \
 # pip's NCCL is found beside the python of PATH.
 mkdir -p "$T/venv/bin" "$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib"
 ln -s "$(command -v python3)" "$T/venv/bin/python3"
-mv "$T/lib/libnccl.so.2" "$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib"
+wheel=$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib
+mv "$T/lib/libnccl.so.2" "$wheel"
 PATH=$T/venv/bin:$PATH fake fine --only nccl
 is "a wheel's NCCL is found" \
     "$(get 'p["nccl"]["wheel"]["library"] == p["nccl"]["library"]')" True
 has "there" "$T/out" 'site-packages/nvidia/nccl/lib/libnccl'
-cp "$T/lib/fake.so" "$T/lib/libnccl.so.2"
+cp "$wheel/libnccl.so.2" "$T/lib"
 PATH=$T/venv/bin:$PATH fake fine --only nccl
 is "the linker's comes first" "$(get 'p["nccl"]["library"]')" \
     "$T/lib/libnccl.so.2"
+is "beside the wheel's" \
+    "$(get 'p["nccl"]["wheel"]["library"].startswith("'"$T/venv"'")')" True
 rm "$T/lib/libnccl.so.2"
 FAKE=fine LD_LIBRARY_PATH=$T/lib PATH=$T/empty "$probe" --only nccl >"$T/out"
 ok "nowhere: no fault" [ "$(get 'p["nccl"]["fault"]')" = False ]
