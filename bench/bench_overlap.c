@@ -12,7 +12,7 @@
 #define SIDE 2560       /* SIDE * SIDE floats are GRAD. */
 #define BATCH_FP32 2048 /* For steps of about the same length. */
 #define BATCH_TF32 8192 /* BATCH * SIDE floats are less than WORK / 2. */
-#define STEPS 60
+#define STEPS 200
 
 static struct {
     int (*create)(void **);

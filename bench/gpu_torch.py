@@ -29,7 +29,7 @@ def measure(t, times, wait):
     return (time.monotonic() - began) / times * 1e6
 
 
-LAYERS, SIDE, STEPS = 16, 2560, 60
+LAYERS, SIDE, STEPS = 16, 2560, 200
 
 
 def milliseconds(f):
