@@ -1,4 +1,4 @@
-"""The console blocks of README: `list` agent's command lines, or run one.
+"""The console blocks of README: `list` those that call agent, or run one.
 
 What is shown after a command must be what it prints, but for pids, times, the
 host's name and lines that are left out ("...")."""
@@ -22,7 +22,7 @@ def is_whole(command):
 
 
 def examples():
-    """Command lines, each with the lines that follow it."""
+    """Blocks: command lines, each with the lines that follow it."""
     text = pathlib.Path("README.md").read_text()
     for block in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
         found = []
@@ -33,7 +33,9 @@ def examples():
                 found[-1][0] += "\n" + line
             elif line != "...":
                 found[-1][1].append(line)
-        yield from (e for e in found if e[0].startswith("agent "))
+        found = [e for e in found if e[0].startswith("agent ")]
+        if found:
+            yield found
 
 
 def plain(line):
@@ -64,16 +66,15 @@ def run_pods(command, output, folder):
     return first.wait(100)
 
 
-def check(command, shown):
-    with tempfile.TemporaryDirectory() as folder:
-        mine = command.replace("/tmp/", folder + "/")
-        with open(f"{folder}/out", "wb") as output:
-            if "--nnodes 2" in command:
-                code = run_pods(mine, output, folder)
-            else:
-                code = start(mine, output).wait(100)
-        printed = pathlib.Path(output.name).read_text().replace(
-            folder + "/", "/tmp/")
+def check(command, shown, folder):
+    mine = command.replace("/tmp/", folder + "/")
+    with open(f"{folder}/out", "wb") as output:
+        if "--nnodes 2" in command:
+            code = run_pods(mine, output, folder)
+        else:
+            code = start(mine, output).wait(100)
+    printed = pathlib.Path(output.name).read_text().replace(
+        folder + "/", "/tmp/")
     lines = {plain(line) for line in printed.splitlines()}
     for line in shown:
         assert plain(line) in lines, f"not printed: {line}\n{printed}"
@@ -84,7 +85,9 @@ def check(command, shown):
 
 found = list(examples())
 if sys.argv[1] == "list":
-    print("\n".join(command.split("\n")[0] for command, _ in found))
+    print("\n".join(block[0][0].split("\n")[0] for block in found))
 else:
     os.environ["PATH"] = f"{os.environ['O']}:{os.environ['PATH']}"
-    check(*found[int(sys.argv[1])])
+    with tempfile.TemporaryDirectory() as where:
+        for command, shown in found[int(sys.argv[1])]:
+            check(command, shown, where)
