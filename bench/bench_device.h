@@ -41,7 +41,7 @@ bool find(const char *const libs[2], const char *const *names, unsigned n,
           void *ret);
 
 /* Says what failed; the exit code. */
-int fail(double since);
+int fail(void);
 
 /* bench_overlap.c: grads has 16 * 25 MiB. The exit code. */
 int overlap(char *grads, enum beside beside);

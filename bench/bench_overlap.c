@@ -76,11 +76,11 @@ static int step(struct ddp_reducer *r, char *grads, char *work)
         if (work && compute(i, grads, work) != 0)
             return 9;
         if (r && ddp_reducer_ready(r, i, &err))
-            return fail(now());
+            return fail();
     }
     power_look();
     if (r && ddp_reducer_wait(r, &err))
-        return fail(now());
+        return fail();
     return cuda.wait(stream) == 0 ? 0 : 9;
 }
 
@@ -98,7 +98,7 @@ static int timed(struct ddp_reducer *r, char *grads, char *work,
 
     for (int i = -3; i < STEPS && !rc; i++) {
         if (i == 0 && ddp_barrier(comm, &err))
-            return fail(now());
+            return fail();
         if (i == 0) {
             power_begin();
             began = now();
@@ -109,7 +109,7 @@ static int timed(struct ddp_reducer *r, char *grads, char *work,
     ret->power = power_end();
     if (!rc && ddp_all_reduce(comm, &ret->ms, &ret->ms, 1, DDP_F64, DDP_MAX,
                               NULL, &err))
-        return fail(now());
+        return fail();
     return rc;
 }
 
@@ -168,7 +168,7 @@ int overlap(char *grads, enum beside beside)
     if (cuda.malloc(&work, 2 * WORK) != 0 || !fill(work, WORK))
         return 9;
     if (ddp_reducer_new(&r, comm, p, LAYERS, &o, &err))
-        return fail(now());
+        return fail();
     rc = timed(NULL, grads, work, &alone);
     if (!rc)
         rc = timed(r, grads, NULL, &only);
