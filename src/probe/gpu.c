@@ -29,24 +29,18 @@ struct cuda {
     int (*error)(int, const char **);
 };
 
-static void set_text(json_t *o, const char *key, const char *text)
-{
-    (void)json_object_set_new(o, key, json_string(text));
-}
-
 static void set_number(json_t *o, const char *key, long long n)
 {
     (void)json_object_set_new(o, key, json_integer(n));
 }
 
-/* 12040 is 12.4. */
 static void set_version(json_t *o, const char *key, int version)
 {
     char text[32];
 
     (void)snprintf(text, sizeof text, "%d.%d", version / 1000,
                    version % 1000 / 10);
-    set_text(o, key, text);
+    probe_set_text(o, key, text);
 }
 
 static bool find_all(struct cuda *c)
@@ -116,7 +110,7 @@ static void add_uuid(const struct cuda *c, int device, const char *name,
     for (unsigned i = 0; i < 16; i++)
         n += snprintf(text + n, sizeof text - (size_t)n, "%s%02x",
                       i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", u[i]);
-    set_text(gpu, "uuid", text);
+    probe_set_text(gpu, "uuid", text);
 }
 
 static json_t *describe(const struct cuda *c, const struct nvml *n, int index)
@@ -130,17 +124,17 @@ static json_t *describe(const struct cuda *c, const struct nvml *n, int index)
     if (c->get(&device, index) != 0)
         return gpu;
     if (c->name(name, sizeof name - 1, device) == 0)
-        set_text(gpu, "name", name);
+        probe_set_text(gpu, "name", name);
     add_uuid(c, device, name, gpu);
     if (c->memory(&bytes, device) == 0)
         set_number(gpu, "memory_bytes", (long long)bytes);
     if (c->attribute(&major, CU_MAJOR, device) == 0 &&
         c->attribute(&minor, CU_MINOR, device) == 0) {
         (void)snprintf(cc, sizeof cc, "%d.%d", major, minor);
-        set_text(gpu, "compute_capability", cc);
+        probe_set_text(gpu, "compute_capability", cc);
     }
     if (c->pci(pci, sizeof pci - 1, device) == 0) {
-        set_text(gpu, "pci", pci);
+        probe_set_text(gpu, "pci", pci);
         set_number(gpu, "numa_node", numa_node(pci));
         nvml_add(n, pci, gpu);
     }
@@ -181,7 +175,7 @@ static bool add_runtime_of(const struct library *l, json_t *runtime)
         get(&version) != 0)
         return false;
     (void)json_object_set_new(runtime, "found", json_true());
-    set_text(runtime, "library", l->path);
+    probe_set_text(runtime, "library", l->path);
     set_version(runtime, "version", version);
     return true;
 }
@@ -206,7 +200,7 @@ static void add_runtime(json_t *part)
             return;
     }
     (void)json_object_set_new(runtime, "found", json_false());
-    set_text(runtime, "why", "no libcudart.so of CUDA 11 to 13");
+    probe_set_text(runtime, "why", "no libcudart.so of CUDA 11 to 13");
 }
 
 void probe_gpu(json_t *part)
@@ -222,7 +216,7 @@ void probe_gpu(json_t *part)
         probe_missing(part, false, "no NVIDIA driver here: %s", c.lib.why);
         return;
     }
-    set_text(part, "library", c.lib.path);
+    probe_set_text(part, "library", c.lib.path);
     if (!find_all(&c)) {
         probe_missing(part, true, "%s lacks functions of CUDA 11.4 and later",
                       c.lib.path);

@@ -78,9 +78,8 @@ static int print_all(const char *only, unsigned timeout_ms)
     int r = 0;
 
     (void)gethostname(host, sizeof host - 1);
-    if (json_object_set_new(all, "probe", json_integer(PROBE_FORMAT)) != 0 ||
-        json_object_set_new(all, "host", json_string(host)) != 0)
-        r = -1;
+    r = json_object_set_new(all, "probe", json_integer(PROBE_FORMAT));
+    probe_set_text(all, "host", host);
     for (unsigned i = 0; i < N_PARTS && r == 0; i++)
         if (!only || is_in(only, parts[i].name))
             r = json_object_set_new(all, parts[i].name,

@@ -21,7 +21,7 @@ static bool describe(const struct library *l, json_t *into)
 {
     int (*get)(int *), code = 0;
 
-    (void)json_object_set_new(into, "library", json_string(l->path));
+    probe_set_text(into, "library", l->path);
     if (!LIBRARY_FIND(l, get, "ncclGetVersion") || get(&code) != 0)
         return false;
     add_version(into, code);

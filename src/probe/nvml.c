@@ -17,9 +17,9 @@ static void say(json_t *part, const struct library *l)
 
     (void)json_object_set_new(nvml, "found", json_boolean(l->handle != NULL));
     if (l->handle)
-        (void)json_object_set_new(nvml, "library", json_string(l->path));
+        probe_set_text(nvml, "library", l->path);
     else
-        (void)json_object_set_new(nvml, "why", json_string(l->why));
+        probe_set_text(nvml, "why", l->why);
     (void)json_object_set_new(part, "nvml", nvml);
 }
 
@@ -38,7 +38,7 @@ void nvml_begin(struct nvml *n, json_t *part)
     n->ready = true;
     if (LIBRARY_FIND(&n->lib, driver, "nvmlSystemGetDriverVersion") &&
         driver(version, sizeof version - 1) == 0)
-        (void)json_object_set_new(part, "driver", json_string(version));
+        probe_set_text(part, "driver", version);
 }
 
 static void add_memory(const struct nvml *n, void *device, json_t *gpu)

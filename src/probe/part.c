@@ -4,28 +4,13 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-void probe_missing(json_t *part, bool fault, const char *fmt, ...)
-{
-    char text[PROBE_TEXT];
-    va_list ap;
-
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    (void)json_object_set_new(part, "found", json_false());
-    (void)json_object_set_new(part, "fault", json_boolean(fault));
-    (void)json_object_set_new(part, "why", json_string(text));
-}
 
 static uint64_t now_ms(void)
 {

@@ -24,6 +24,10 @@ probe_fill probe_gpu, probe_nccl, probe_rdma;
  * is none: "found" false, "fault" true and "why". NULL: no memory. */
 json_t *probe_part(probe_fill *fill, unsigned timeout_ms);
 
+/* What of it is no UTF-8 becomes '?', as JSON has no other text: a path is
+ * bytes, and would be left out. */
+void probe_set_text(json_t *o, const char *key, const char *text);
+
 /* "found": false, for this reason; `fault` where that is a defect, and not
  * just a machine without such a thing. */
 void probe_missing(json_t *part, bool fault, const char *fmt, ...)

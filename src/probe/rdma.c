@@ -119,7 +119,7 @@ static void try_register(const struct verbs *v, void *context, json_t *device)
     }
     (void)json_object_set_new(result, "ok", json_boolean(region != NULL));
     if (!region)
-        (void)json_object_set_new(result, "why", json_string(why));
+        probe_set_text(result, "why", why);
     else
         (void)v->dereg(region);
     free(bytes);
@@ -130,11 +130,12 @@ static void try_register(const struct verbs *v, void *context, json_t *device)
 static json_t *describe(const struct verbs *v, void *device)
 {
     json_t *d = json_object();
-    void *context = v->open(device);
+    void *context;
 
-    (void)json_object_set_new(d, "name", json_string(v->name(device)));
+    probe_set_text(d, "name", v->name(device));
+    context = v->open(device);
     if (!context) {
-        (void)json_object_set_new(d, "why", json_string(strerror(errno)));
+        probe_set_text(d, "why", strerror(errno));
         return d;
     }
     add_ports(v, context, d);
@@ -155,7 +156,7 @@ void probe_rdma(json_t *part)
         probe_missing(part, false, "no RDMA here: %s", v.lib.why);
         return;
     }
-    (void)json_object_set_new(part, "library", json_string(v.lib.path));
+    probe_set_text(part, "library", v.lib.path);
     if (!find_all(&v)) {
         probe_missing(part, true, "%s lacks functions of verbs", v.lib.path);
         return;

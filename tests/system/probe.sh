@@ -48,6 +48,11 @@ is "versions before 2.9" "$(get 'list(p), p["nccl"]["version"]')" \
 fake "no version" --only nccl
 is "a library that is broken is a fault" \
     "$(get 'p["nccl"]["found"], p["nccl"]["fault"]')" "(False, True)"
+cp -r "$T/lib" "$T/"$'l\xff'
+LD_LIBRARY_PATH=$T/$'l\xff' "$probe" --only nccl,rdma >"$T/out"
+is "a path that is no UTF-8 is told as far as it is" \
+    "$(get 'p["nccl"]["library"], p["rdma"]["library"]')" \
+    "('$T/l?/libnccl.so.2', '$T/l?/libibverbs.so.1')"
 fake nodevice --only gpu
 is "no GPU is no fault" "$(get 'p["gpu"]["found"], p["gpu"]["fault"]')" \
     "(False, False)"
