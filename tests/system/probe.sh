@@ -67,6 +67,19 @@ is "the rest is told all the same" "$(get 'p["nccl"]["found"]')" True
 fake crash
 is "a driver that crashes" "$(get 'p["gpu"]["why"]')" \
     'the library crashes: Segmentation fault'
+# A process that the library has started has all that is open there.
+export FAKE_PID=$T/left
+fake leaves --only gpu --timeout 20
+is "an answer is one, whoever else holds the pipe" \
+    "$(get 'p["gpu"]["found"], len(p["gpu"]["gpus"])')" "(True, 2)"
+ok "as it did" until_true 20 test -s "$T/left"
+kill "$(cat "$T/left")"
+fresh "$T/left"
+fake 'leaves and crashes' --only gpu --timeout 20
+is "and a crash is one" "$(get 'p["gpu"]["why"]')" \
+    'the library crashes: Segmentation fault'
+ok "there, too" until_true 20 test -s "$T/left"
+kill "$(cat "$T/left")"
 fake 'exit'
 is "a driver that ends the process" "$(get 'p["gpu"]["why"]')" \
     'the library ended the process with 3'

@@ -15,6 +15,23 @@ static int goes_wrong(const char *how)
     return fake && strcmp(fake, how) == 0;
 }
 
+/* A process that stays, with what it has inherited, until it is killed. */
+static void leave_one(void)
+{
+    FILE *f;
+
+    if (fork() == 0) {
+        f = fopen(getenv("FAKE_PID"), "w");
+        if (f) {
+            fprintf(f, "%d\n", (int)getpid());
+            (void)fclose(f);
+        }
+        (void)alarm(120);
+        for (;;)
+            (void)pause();
+    }
+}
+
 /* --- libcuda: two GPUs --- */
 
 int cuInit(unsigned flags)
@@ -23,7 +40,9 @@ int cuInit(unsigned flags)
     if (goes_wrong("hang"))
         for (;;)
             (void)pause();
-    if (goes_wrong("crash"))
+    if (goes_wrong("leaves") || goes_wrong("leaves and crashes"))
+        leave_one();
+    if (goes_wrong("crash") || goes_wrong("leaves and crashes"))
         (void)raise(SIGSEGV);
     if (goes_wrong("exit"))
         exit(3);
@@ -102,7 +121,11 @@ int nvmlDeviceGetTotalEccErrors(void *d, int type, int counter,
 
 int ncclGetVersion(int *v)
 {
+    const char *fake = getenv("FAKE");
+
     *v = goes_wrong("old nccl") ? 2708 : 22703;
+    if (fake && strncmp(fake, "code ", 5) == 0)
+        *v = (int)strtol(fake + 5, NULL, 10);
     return goes_wrong("no version");
 }
 
