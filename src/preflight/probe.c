@@ -108,15 +108,21 @@ static void say_broken(const struct preflight_sink *s, const json_t *part,
 static bool is_found(const struct preflight_sink *s, const json_t *part,
                      const char *what, const char *why, const char *fix)
 {
+    const char *said = word_of(part, "why");
+    char none[256];
+
     if (is_true(part, "found"))
         return true;
+    if (strncmp(said, "no ", 3) == 0)
+        FINDING_SET(none, "%.200s", said);
+    else
+        FINDING_SET(none, "no %s: %.200s", what, said);
     if (is_true(part, "fault"))
         say_broken(s, part, what, why, fix);
     else if (is_asked(s))
-        say(s, PREFLIGHT_FATAL, why, fix, "no %s: %.200s", what,
-            word_of(part, "why"));
+        say(s, PREFLIGHT_FATAL, why, fix, "%s", none);
     else
-        finding_pass(s, "no %s: %.200s", what, word_of(part, "why"));
+        finding_pass(s, "%s", none);
     return false;
 }
 
@@ -218,14 +224,32 @@ void check_rdma(const struct preflight_sink *s)
     json_decref(part);
 }
 
+static void check_wheel(const struct preflight_sink *s, const json_t *part)
+{
+    const json_t *wheel = json_object_get(part, "wheel");
+
+    if (is_true(wheel, "fault"))
+        say(s, PREFLIGHT_WARN, "PyTorch takes pip's: it would fail at its "
+            "import, or at the first collective", "install it anew (pip "
+            "install --force-reinstall nvidia-nccl-cu12 or -cu13)",
+            "pip's NCCL: %.200s", word_of(wheel, "why"));
+    else if (json_is_object(wheel) &&
+             number_of(wheel, "code") != number_of(part, "code"))
+        say(s, PREFLIGHT_WARN, "PyTorch takes pip's and C programs the "
+            "other; ranks of two versions do not find each other",
+            "remove one, or LD_PRELOAD the other for all",
+            "two NCCLs: %.40s (%.100s) and pip's %.40s",
+            word_of(part, "version"), word_of(part, "library"),
+            word_of(wheel, "version"));
+}
+
 void check_nccl(const struct preflight_sink *s)
 {
-    json_t *part = ask(s), *wheel;
+    json_t *part = ask(s);
     long long code;
 
     if (!part)
         return;
-    wheel = json_object_get(part, "wheel");
     code = number_of(part, "code");
     if (is_found(s, part, "NCCL", "PyTorch's builds for CUDA bring it along; "
                  "C programs need it in the image", "install libnccl2, or "
@@ -235,13 +259,7 @@ void check_nccl(const struct preflight_sink *s)
                 "by the others, and errors have no text", "install NCCL 2.18 "
                 "or newer", "NCCL %.40s is old (%.160s)",
                 word_of(part, "version"), word_of(part, "library"));
-        if (json_is_object(wheel) && number_of(wheel, "code") != code)
-            say(s, PREFLIGHT_WARN, "PyTorch takes pip's and C programs the "
-                "other; ranks of two versions do not find each other",
-                "remove one, or LD_PRELOAD the other for all",
-                "two NCCLs: %.40s (%.100s) and pip's %.40s",
-                word_of(part, "version"), word_of(part, "library"),
-                word_of(wheel, "version"));
+        check_wheel(s, part);
         finding_pass(s, "NCCL %.40s (%.200s)", word_of(part, "version"),
                      word_of(part, "library"));
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define GPUS_MAX 64
+#define VERSION_MIN 1000 /* 12040 is 12.4, and 0 is none at all. */
 #define CU_MAJOR 75 /* CUdevice_attribute: compute capability. */
 #define CU_MINOR 76
 #define CU_P2P_RANK 1 /* CUdevice_P2PAttribute. */
@@ -172,7 +173,7 @@ static bool add_runtime_of(const struct library *l, json_t *runtime)
     int (*get)(int *), version = 0;
 
     if (!l->handle || !LIBRARY_FIND(l, get, "cudaRuntimeGetVersion") ||
-        get(&version) != 0)
+        get(&version) != 0 || version < VERSION_MIN)
         return false;
     (void)json_object_set_new(runtime, "found", json_true());
     probe_set_text(runtime, "library", l->path);
@@ -229,7 +230,7 @@ void probe_gpu(json_t *part)
         return;
     }
     nvml_begin(&n, part);
-    if (c.driver_version(&version) == 0)
+    if (c.driver_version(&version) == 0 && version >= VERSION_MIN)
         set_version(part, "driver_cuda", version);
     if (c.count(&count) != 0 || count <= 0) {
         probe_missing(part, false, "the driver sees no GPU");

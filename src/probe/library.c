@@ -10,6 +10,15 @@
 #include <string.h>
 #include <unistd.h>
 
+/* The linker says so of the name itself, not of what that needs. */
+static bool is_missing(const char *why, const char *name)
+{
+    size_t len = strlen(name);
+
+    return strncmp(why, name, len) == 0 && why[len] == ':' &&
+           strstr(why, "No such file");
+}
+
 static bool try_open(struct library *l, const char *name)
 {
     struct link_map *map = NULL;
@@ -19,8 +28,10 @@ static bool try_open(struct library *l, const char *name)
     if (!l->handle) {
         why = dlerror();
         (void)snprintf(l->why, sizeof l->why, "%s", why ? why : name);
+        l->is_there = !is_missing(l->why, name);
         return false;
     }
+    l->is_there = true;
     if (dlinfo(l->handle, RTLD_DI_LINKMAP, &map) == 0 && map)
         (void)snprintf(l->path, sizeof l->path, "%s", map->l_name);
     return true;

@@ -7,7 +7,8 @@
 #include <limits.h>
 
 struct library {
-    void *handle; /* Stays open: the process is short. */
+    void *handle;  /* Stays open: the process is short. */
+    bool is_there; /* Also one that cannot be loaded. */
     char path[PATH_MAX];
     char why[PROBE_TEXT]; /* Why it could not be opened. */
 };

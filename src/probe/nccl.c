@@ -3,6 +3,9 @@
 
 #include <stdio.h>
 
+#define CODE_MIN 2000 /* 2.0: no older one tells it. */
+#define CODE_MAX 999999
+
 /* X*10000+Y*100+Z from 2.9 on, X*1000+Y*100+Z before. */
 static void add_version(json_t *part, int code)
 {
@@ -16,35 +19,40 @@ static void add_version(json_t *part, int code)
     (void)json_object_set_new(part, "code", json_integer(code));
 }
 
-/* False where it does not tell its version: it is broken. */
-static bool describe(const struct library *l, json_t *into)
+static void describe(const struct library *l, json_t *into)
 {
     int (*get)(int *), code = 0;
 
+    if (!l->handle) {
+        probe_missing(into, l->is_there, "%s: %s",
+                      l->is_there ? "libnccl cannot be loaded"
+                                  : "no NCCL here", l->why);
+        return;
+    }
     probe_set_text(into, "library", l->path);
-    if (!LIBRARY_FIND(l, get, "ncclGetVersion") || get(&code) != 0)
-        return false;
-    add_version(into, code);
-    return true;
+    if (!LIBRARY_FIND(l, get, "ncclGetVersion") || get(&code) != 0) {
+        probe_missing(into, true, "%s does not tell its version", l->path);
+    } else if (code < CODE_MIN || code > CODE_MAX) {
+        probe_missing(into, true, "%s says %d, which is no version of NCCL",
+                      l->path, code);
+    } else {
+        add_version(into, code);
+        (void)json_object_set_new(into, "found", json_true());
+    }
 }
 
 void probe_nccl(json_t *part)
 {
     struct library l, wheel;
-    json_t *python = json_object();
+    json_t *python;
 
     /* The linker's first: once the wheel's is loaded, its name means that. */
     (void)library_open(&l, "libnccl.so.2");
-    if (library_open_wheel(&wheel, "libnccl.so.2", "nvidia/nccl/lib") &&
-        describe(&wheel, python))
+    (void)library_open_wheel(&wheel, "libnccl.so.2", "nvidia/nccl/lib");
+    describe(l.is_there || !wheel.is_there ? &l : &wheel, part);
+    if (wheel.is_there) {
+        python = json_object();
+        describe(&wheel, python);
         (void)json_object_set_new(part, "wheel", python);
-    else
-        json_decref(python);
-    if (!l.handle && !wheel.handle)
-        probe_missing(part, false, "no NCCL here: %s", l.why);
-    else if (!describe(l.handle ? &l : &wheel, part))
-        probe_missing(part, true, "%s does not tell its version",
-                      l.handle ? l.path : wheel.path);
-    else
-        (void)json_object_set_new(part, "found", json_true());
+    }
 }

@@ -153,7 +153,9 @@ void probe_rdma(json_t *part)
 
     (void)json_object_set_new(part, "devices", devices);
     if (!library_open(&v.lib, "libibverbs.so.1")) {
-        probe_missing(part, false, "no RDMA here: %s", v.lib.why);
+        probe_missing(part, v.lib.is_there, "%s: %s",
+                      v.lib.is_there ? "libibverbs cannot be loaded"
+                                     : "no RDMA here", v.lib.why);
         return;
     }
     probe_set_text(part, "library", v.lib.path);

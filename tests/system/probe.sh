@@ -48,6 +48,12 @@ is "versions before 2.9" "$(get 'list(p), p["nccl"]["version"]')" \
 fake "no version" --only nccl
 is "a library that is broken is a fault" \
     "$(get 'p["nccl"]["found"], p["nccl"]["fault"]')" "(False, True)"
+for v in 0 -5 1234 2147483647; do
+    fake "code $v" --only nccl
+    is "so is one that says it is $v" "$(get '(p["nccl"]["found"],
+        p["nccl"]["fault"], p["nccl"]["why"], "version" in p["nccl"])')" \
+        "(False, True, '$T/lib/libnccl.so.2 says $v, which is no version of NCCL', False)"
+done
 cp -r "$T/lib" "$T/"$'l\xff'
 LD_LIBRARY_PATH=$T/$'l\xff' "$probe" --only nccl,rdma >"$T/out"
 is "a path that is no UTF-8 is told as far as it is" \
@@ -109,6 +115,18 @@ is "beside the wheel's" \
 rm "$T/lib/libnccl.so.2"
 FAKE=fine LD_LIBRARY_PATH=$T/lib PATH=$T/empty "$probe" --only nccl >"$T/out"
 ok "nowhere: no fault" [ "$(get 'p["nccl"]["fault"]')" = False ]
+: >"$T/lib/libnccl.so.2"
+: >"$T/lib/libibverbs.so.1"
+PATH=$T/venv/bin:$PATH fake fine --only nccl,rdma
+is "one that cannot be loaded: a fault" "$(get '(p["nccl"]["fault"],
+    p["rdma"]["fault"], p["nccl"]["wheel"]["found"])')" "(True, True, True)"
+has "with what the linker says" "$T/out" \
+    '"libnccl cannot be loaded: .*libnccl.so.2: file too short"'
+: >"$wheel/libnccl.so.2"
+rm "$T/lib/libnccl.so.2"
+PATH=$T/venv/bin:$PATH fake fine --only nccl
+is "the wheel's alike" "$(get '(p["nccl"]["fault"],
+    p["nccl"]["wheel"]["fault"])')" "(True, True)"
 
 "$probe" --only gpus >"$T/out" 2>"$T/err"
 is "a part that is none: 64" "$? $(wc -l <"$T/err")" '64 1'

@@ -102,12 +102,16 @@ static enum preflight_level run(unsigned checks)
     return preflight_run(&job, &out);
 }
 
-/* A finding of this level has these words in `what` or `fix`. */
+/* A finding of this level has these words in `what` or `fix`; after a ^, at the
+ * beginning of `what`. */
 static void has(enum preflight_level level, const char *words)
 {
     for (unsigned i = 0; i < n_found; i++)
         if (found[i].level == (uint8_t)level &&
-            (strstr(found[i].what, words) || strstr(found[i].fix, words)))
+            (*words == '^' ? strncmp(found[i].what, words + 1,
+                                     strlen(words + 1)) == 0
+                           : strstr(found[i].what, words) ||
+                                 strstr(found[i].fix, words)))
             return;
     for (unsigned i = 0; i < n_found; i++)
         print_message("# %s: %s\n", preflight_level_word(
@@ -329,6 +333,10 @@ static void test_probe_says(void **state)
          PREFLIGHT_GPU, 0, PREFLIGHT_PASS, "no GPU: none"},
         {"{\"gpu\":{\"found\":false,\"fault\":false,\"why\":\"none\"}}",
          PREFLIGHT_GPU, 1, PREFLIGHT_FATAL, "no GPU: none"},
+        {"{\"nccl\":{\"found\":false,\"fault\":false,\"why\":\"no NCCL "
+         "here\"}}", PREFLIGHT_NCCL, 0, PREFLIGHT_PASS, "^no NCCL here"},
+        {"{\"nccl\":{\"found\":false,\"fault\":false,\"why\":\"no NCCL "
+         "here\"}}", PREFLIGHT_NCCL, 1, PREFLIGHT_FATAL, "^no NCCL here"},
         {"{\"gpu\":{\"found\":false,\"fault\":true,\"why\":\"803\"}}",
          PREFLIGHT_GPU, 0, PREFLIGHT_FATAL, "GPU: 803"},
         {"{\"gpu\":{\"found\":false,\"fault\":true,\"hangs\":true}}",
@@ -350,6 +358,9 @@ static void test_probe_says(void **state)
         {"{\"nccl\":{\"found\":true,\"version\":\"2.27.3\",\"code\":22703,"
          "\"wheel\":{\"version\":\"2.29.1\",\"code\":22901}}}",
          PREFLIGHT_NCCL, 0, PREFLIGHT_WARN, "two NCCLs: 2.27.3"},
+        {"{\"nccl\":{\"found\":true,\"version\":\"2.27.3\",\"code\":22703,"
+         "\"wheel\":{\"found\":false,\"fault\":true,\"why\":\"short\"}}}",
+         PREFLIGHT_NCCL, 0, PREFLIGHT_WARN, "^pip's NCCL: short"},
         {"{\"rdma\":{\"found\":true,\"devices\":[{\"name\":\"m\",\"ports\":"
          "[{\"port\":1,\"state\":\"down\"}],\"register\":{\"ok\":true}}]}}",
          PREFLIGHT_RDMA, 0, PREFLIGHT_RETRY, "port 1 of m is down"},
