@@ -52,4 +52,7 @@ bool check_has_rdma(const struct preflight_job *job);
 /* Variables that name interfaces that are not there; env.c. */
 void check_ifname_variables(const struct preflight_sink *s);
 
+/* What happens where the plug-in of this variable of NCCL's is not there. */
+const char *check_plugin_why(const char *variable);
+
 #endif

@@ -18,7 +18,8 @@ enum kind {
     HCAS,         /* RDMA devices; "host" is NCCL_IB_HCA's syntax. */
     FILE_READ,    /* A file. */
     FILE_WRITTEN, /* Its folder must be there. */
-    PLUGIN,       /* A file where it is a path. */
+    PLUGIN,       /* A file where it is a path; else agent-probe's to find. */
+    PLUGINS,      /* The same, with commas. */
 };
 
 static const struct {
@@ -49,7 +50,7 @@ static const struct {
      "the graph is not written"},
     {"NCCL_DEBUG_FILE", FILE_WRITTEN, PREFLIGHT_WARN,
      "NCCL's messages are lost"},
-    {"NCCL_NET_PLUGIN", PLUGIN, PREFLIGHT_WARN,
+    {"NCCL_NET_PLUGIN", PLUGINS, PREFLIGHT_WARN,
      "NCCL goes on without the plug-in: over its own sockets or verbs"},
     {"NCCL_TUNER_PLUGIN", PLUGIN, PREFLIGHT_WARN,
      "NCCL goes on without the tuner"},
@@ -130,6 +131,14 @@ static void look_hcas(const struct preflight_sink *s, unsigned row,
         "ask for the RDMA device plug-in's resource in the pod");
 }
 
+const char *check_plugin_why(const char *variable)
+{
+    for (unsigned i = 0; i < N_ROWS; i++)
+        if (strcmp(rows[i].name, variable) == 0)
+            return rows[i].why;
+    return "NCCL goes on without it";
+}
+
 static void look_file(const struct preflight_sink *s, unsigned row,
                       const char *value)
 {
@@ -137,8 +146,6 @@ static void look_file(const struct preflight_sink *s, unsigned row,
     bool writes = rows[row].kind == FILE_WRITTEN;
     const char *slash = strrchr(value, '/');
 
-    if (rows[row].kind == PLUGIN && !slash)
-        return; /* The dynamic linker's to find. */
     (void)text_copy(path, sizeof path, value);
     if (writes)
         (void)snprintf(path, sizeof path, "%.*s",
@@ -149,6 +156,23 @@ static void look_file(const struct preflight_sink *s, unsigned row,
     say(s, row, value, strerror(errno),
         writes ? "make the folder, mount a volume there, or leave it out"
                : "mount the file (a ConfigMap), or leave it out");
+}
+
+static void look_plugins(const struct preflight_sink *s, unsigned row,
+                         const char *value)
+{
+    char one[PATH_MAX];
+
+    while (*value) {
+        size_t len = rows[row].kind == PLUGINS ? strcspn(value, ",")
+                                               : strlen(value);
+
+        (void)snprintf(one, sizeof one, "%.*s",
+                       (int)(len < sizeof one ? len : sizeof one - 1), value);
+        if (strchr(one, '/'))
+            look_file(s, row, one);
+        value += len + (value[len] == ',');
+    }
 }
 
 static void look_at(const struct preflight_sink *s, unsigned row)
@@ -167,9 +191,13 @@ static void look_at(const struct preflight_sink *s, unsigned row)
         break;
     case FILE_READ:
     case FILE_WRITTEN:
-    case PLUGIN:
         finding_step(s, "looking at the file of %s", rows[row].name);
         look_file(s, row, value);
+        break;
+    case PLUGIN:
+    case PLUGINS:
+        finding_step(s, "looking at the file of %s", rows[row].name);
+        look_plugins(s, row, value);
         break;
     }
 }

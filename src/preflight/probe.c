@@ -8,6 +8,7 @@
 #include <jansson.h>
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #define USED_BYTES (1024 * MIB) /* Of a GPU's memory, before any worker. */
 #define NCCL_OLDEST 21800
@@ -243,6 +244,28 @@ static void check_wheel(const struct preflight_sink *s, const json_t *part)
             word_of(wheel, "version"));
 }
 
+/* NCCL itself says so with NCCL_DEBUG=INFO alone. */
+static void check_plugins(const struct preflight_sink *s, const json_t *part)
+{
+    const json_t *plugin;
+    size_t i;
+
+    json_array_foreach(json_object_get(part, "plugins"), i, plugin) {
+        const char *name = word_of(plugin, "name");
+        const char *variable = word_of(plugin, "variable");
+
+        if (is_true(plugin, "found") ||
+            (strchr(name, '/') && access(name, R_OK) != 0 &&
+             s->job->checks & PREFLIGHT_BIT(ENV)))
+            continue; /* That check has said it. */
+        say(s, PREFLIGHT_WARN, check_plugin_why(variable), "put its folder "
+            "into LD_LIBRARY_PATH, with what it needs (LD_DEBUG=libs "
+            "agent-probe shows where it is looked for), or leave the variable "
+            "out", "%.40s=%.80s: %.160s", variable, name,
+            word_of(plugin, "why"));
+    }
+}
+
 void check_nccl(const struct preflight_sink *s)
 {
     json_t *part = ask(s);
@@ -263,5 +286,6 @@ void check_nccl(const struct preflight_sink *s)
         finding_pass(s, "NCCL %.40s (%.200s)", word_of(part, "version"),
                      word_of(part, "library"));
     }
+    check_plugins(s, part);
     json_decref(part);
 }

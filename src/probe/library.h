@@ -21,6 +21,9 @@ bool library_open(struct library *l, const char *name);
 bool library_open_wheel(struct library *l, const char *name,
                         const char *folder);
 
+/* nccl's: "plugins", those that variables name, opened as NCCL opens them. */
+void probe_plugins(json_t *nccl);
+
 /* NULL where it has no such function. */
 void *library_find(const struct library *l, const char *symbol);
 

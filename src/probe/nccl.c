@@ -55,4 +55,5 @@ void probe_nccl(json_t *part)
         describe(&wheel, python);
         (void)json_object_set_new(part, "wheel", python);
     }
+    probe_plugins(part);
 }

@@ -97,6 +97,19 @@ fake memlock --only rdma
 has "memory that cannot be registered: why, and what to do" "$T/out" \
     'ibv_reg_mr: Cannot allocate memory; .*IPC_LOCK'
 
+# Plug-ins of NCCL, by the names that NCCL tries.
+cp "$T/lib/libnccl.so.2" "$T/lib/libnccl-net-here.so"
+cp "$T/lib/libnccl.so.2" "$T/lib/libtuner.so"
+NCCL_NET_PLUGIN=here,gone NCCL_TUNER_PLUGIN=libtuner.so \
+    NCCL_PROFILER_PLUGIN=libgone.so fake fine --only nccl
+is "plug-ins that are there" "$(get '[(x["variable"], x["name"], x["library"])
+    for x in p["nccl"]["plugins"] if x["found"]]')" \
+    "[('NCCL_NET_PLUGIN', 'here', '$T/lib/libnccl-net-here.so'), ('NCCL_TUNER_PLUGIN', 'libtuner.so', '$T/lib/libtuner.so')]"
+is "and those that are not: the last name that was tried" "$(get \
+    '[x["why"].split(":")[0] for x in p["nccl"]["plugins"] if not x["found"]]')" "['libnccl-net-gone.so', 'libgone.so']"
+NCCL_NET_PLUGIN=None NCCL_TUNER_PLUGIN='' fake fine --only nccl
+is "none is none" "$(get 'p["nccl"]["plugins"]')" "[]"
+
 # pip's NCCL is found beside the python of PATH.
 mkdir -p "$T/venv/bin" "$T/venv/lib/python3.9/site-packages/nvidia/nccl/lib"
 ln -s "$(command -v python3)" "$T/venv/bin/python3"

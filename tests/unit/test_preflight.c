@@ -226,7 +226,8 @@ static void test_variables(void **state)
         (char[]){"GLOO_SOCKET_IFNAME=lo,nope"},
         (char[]){"NCCL_IB_HCA==mlx5_7"}, (char[]){"NCCL_TOPO_FILE=/no/file"},
         (char[]){"NCCL_DEBUG_FILE=/no/folder/log.%h"},
-        (char[]){"NCCL_NET_PLUGIN=aws-ofi"}, (char[]){"NCCL_DEBUG=INFO"},
+        (char[]){"NCCL_NET_PLUGIN=aws-ofi,/bin/sh,/no/a.so,/no/b.so"},
+        (char[]){"NCCL_TUNER_PLUGIN=tuner"}, (char[]){"NCCL_DEBUG=INFO"},
         NULL};
 
     (void)state;
@@ -240,14 +241,16 @@ static void test_variables(void **state)
     has(PREFLIGHT_WARN, "=mlx5_7: no RDMA device fits; there are mlx5_0");
     has(PREFLIGHT_WARN, "NCCL_TOPO_FILE=/no/file: No such file");
     has(PREFLIGHT_WARN, "NCCL_DEBUG_FILE=/no/folder/log.%h: No such file");
-    assert_int_equal(n_found, 6);
+    has(PREFLIGHT_WARN, "^NCCL_NET_PLUGIN=/no/a.so: No such file");
+    has(PREFLIGHT_WARN, "^NCCL_NET_PLUGIN=/no/b.so: No such file");
+    assert_int_equal(n_found, 8);
     /* `iface` alone says what it is about. */
     assert_int_equal(run(PREFLIGHT_BIT(IFACE)), PREFLIGHT_FATAL);
     has(PREFLIGHT_FATAL, "there is no interface nope");
     assert_int_equal(run(PREFLIGHT_BIT(IFACE) | PREFLIGHT_BIT(ENV)),
                      PREFLIGHT_FATAL);
     assert_int_equal(n_over, 2);
-    assert_int_equal(n_found, 7);
+    assert_int_equal(n_found, 9);
 }
 
 static void test_loopback_for_others(void **state)
@@ -361,6 +364,13 @@ static void test_probe_says(void **state)
         {"{\"nccl\":{\"found\":true,\"version\":\"2.27.3\",\"code\":22703,"
          "\"wheel\":{\"found\":false,\"fault\":true,\"why\":\"short\"}}}",
          PREFLIGHT_NCCL, 0, PREFLIGHT_WARN, "^pip's NCCL: short"},
+        {"{\"nccl\":{\"found\":false,\"why\":\"no NCCL here\",\"plugins\":["
+         "{\"variable\":\"NCCL_NET_PLUGIN\",\"name\":\"ofi\",\"found\":"
+         "false,\"why\":\"no file\"}]}}", PREFLIGHT_NCCL, 0, PREFLIGHT_WARN,
+         "^NCCL_NET_PLUGIN=ofi: no file"},
+        {"{\"nccl\":{\"found\":false,\"why\":\"no NCCL here\",\"plugins\":["
+         "{\"variable\":\"NCCL_NET_PLUGIN\",\"name\":\"ofi\",\"found\":"
+         "true}]}}", PREFLIGHT_NCCL, 0, PREFLIGHT_PASS, "no NCCL here"},
         {"{\"rdma\":{\"found\":true,\"devices\":[{\"name\":\"m\",\"ports\":"
          "[{\"port\":1,\"state\":\"down\"}],\"register\":{\"ok\":true}}]}}",
          PREFLIGHT_RDMA, 0, PREFLIGHT_RETRY, "port 1 of m is down"},
