@@ -478,14 +478,10 @@ ci:
 	$(Q)bash .ci/run
 .PHONY: check check-built unit-programs check-units check-ddp check-sim check-system \
     check-tree check-torch check-nccl check-rdma check-cgroup check-containers check-smoke \
-    check-arm64 \
-    check-mutants check-net \
-    bench-barrier bench-dataset build-sim bench-logs soak-logs \
-    bench-barrier bench-ddp bench-gpu build-sim \
-    bench bench-built bench-deps bench-barrier build-sim \
-    bench-barrier bench-dataset bench-logs soak-logs build-sim \
-    demo soak deps ci dist distcheck \
-    deb-deps deb check-deb
+    check-arm64 check-mutants check-net \
+    build-sim bench bench-built bench-deps bench-barrier bench-dataset bench-ddp \
+    bench-gpu bench-logs soak-logs \
+    demo soak deps ci dist distcheck deb-deps deb check-deb
 
 # --- install -------------------------------------------------------------
 dest = $(DESTDIR)$(1)
