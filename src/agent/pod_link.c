@@ -223,12 +223,33 @@ void pod_say_hint(const struct pod *p, const struct failure *f)
         pod_say(p, LOG_INFO, "hint: %s", f->text);
 }
 
+static void say_stop(const struct pod *p, const struct wire_msg *m)
+{
+    bool failed = m->failure.kind != FAILURE_NONE; /* Else its text says all. */
+    char buf[2 * WIRE_TEXT_MAX];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    if (failed) {
+        verdict_cause_line(&t, &m->failure);
+        text_add(&t, "; stopping all workers");
+    } else {
+        text_add(&t, "%s", m->failure.text);
+    }
+    if (m->delay_ms > 0) {
+        text_add(&t, failed ? ", next round in " : "; next round in ");
+        text_add_duration(&t, m->delay_ms);
+    }
+    if (m->text[0])
+        text_add(&t, " (%s)", m->text);
+    pod_say(p, failed ? LOG_WARNING : LOG_INFO, "%s", buf);
+    pod_say_hint(p, &m->failure);
+}
+
 static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     /* Of the round that runs, or that just ended here by its own failure. */
     bool of_round = p->n_rounds > 0 && m->round == p->at.round;
-    char buf[2 * WIRE_TEXT_MAX];
-    struct text t;
 
     note_news(p, &m->failure, of_round);
     pod_past_take(p, now_ms, m);
@@ -236,20 +257,7 @@ static void on_stop(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         p->past.round_open = false;
     if (!of_round || p->ended || p->stop_signo)
         return;
-    text_init(&t, buf, sizeof buf);
-    if (m->failure.kind == FAILURE_NONE)
-        text_add(&t, "%s", m->failure.text);
-    else
-        verdict_cause_line(&t, &m->failure);
-    text_add(&t, "; stopping all workers");
-    if (m->delay_ms > 0) {
-        text_add(&t, ", next round in ");
-        text_add_duration(&t, m->delay_ms);
-    }
-    if (m->text[0])
-        text_add(&t, " (%s)", m->text);
-    pod_say(p, LOG_WARNING, "%s", buf);
-    pod_say_hint(p, &m->failure);
+    say_stop(p, m);
     p->cause = m->failure;
     if (p->failure.kind == FAILURE_WORKER)
         p->failure.kind = FAILURE_NONE; /* Heard: need not be told again. */

@@ -152,8 +152,8 @@ static void done(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (b->phase != BAR_RUN || b->counts[PEER_DONE] < b->n_members)
         return;
     if (b->cfg.restart_always) { /* As long as the budget lasts. */
-        f = bar_fault(b, 0, "all workers ended with 0 and the policy is "
-                            "'always'");
+        f = bar_fault(b, 0, "all workers ended with 0, and "
+                            "--restart-policy is always");
         f.kind = FAILURE_NONE;
         bar_worker_failed(b, now_ms, &f);
     } else {

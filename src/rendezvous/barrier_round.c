@@ -253,7 +253,8 @@ void bar_grow(struct barrier *b, uint64_t now_ms, uint32_t rank)
 {
     struct failure f = {.kind = FAILURE_NONE};
 
-    (void)snprintf(f.text, sizeof f.text, "node rank %u (%s, %s) joins", rank,
+    (void)snprintf(f.text, sizeof f.text,
+                   "node rank %u (%s, %s) joins; stopping all workers", rank,
                    b->peers[rank].hello.host, b->peers[rank].addr);
     bar_note_failure(b, now_ms, NULL);
     next_round(b, now_ms, &f, 0, "costs no restart");

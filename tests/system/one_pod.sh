@@ -70,6 +70,8 @@ run --restart-policy exit-code --max-restarts 1 "${fast[@]}" -- \
 is "exit-code: from 128 on is retried" "$rc $(grep -c start "$T/out")" '200 2'
 run --restart-policy always --max-restarts 2 "${fast[@]}" -- sh -c 'echo start'
 is "always: restarts after success, too" "$rc $(grep -c start "$T/out")" '0 3'
+is "and says why, and not that it stops what has ended" "$(grep -c \
+    '\]: all workers ended with 0, and .* is always; next round' "$T/err")" 2
 
 # The contract of torchrun.
 unset OMP_NUM_THREADS PYTHONUNBUFFERED

@@ -184,7 +184,7 @@ static void test_grows(void **state)
     arrive(50100, 2, 1);
     told("0:STOP 1:STOP ");
     assert_string_equal(last.failure.text, "node rank 2 (w2, 10.0.0.2:1) "
-                                           "joins");
+                                           "joins; stopping all workers");
     assert_int_equal(b.n_restarts, 0);
     arrive(50200, 1, 1);
     arrive(50200, BARRIER_LOCAL, 1);

@@ -99,8 +99,8 @@ static void test_always(void **state)
     done(1000, BARRIER_LOCAL);
     done(1000, 1);
     told("0:STOP 1:STOP ");
-    assert_string_equal(last.failure.text, "all workers ended with 0 and the "
-                                           "policy is 'always'");
+    assert_string_equal(last.failure.text, "all workers ended with 0, and "
+                                           "--restart-policy is always");
     gather(1010);
     story[0] = '\0';
     done(9000, 1);

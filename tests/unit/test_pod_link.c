@@ -174,6 +174,26 @@ static void test_stop_after_done(void **state)
                               "round in 1.5 s");
 }
 
+/* Where nothing failed pod 0 has the words: --restart-policy always, a pod
+ * that joins. */
+static void test_stop_without_a_failure(void **state)
+{
+    struct wire_msg m = stop(0, 1500);
+
+    (void)state;
+    member_runs();
+    ends(10, 0, 0);
+    ends(10, 1, 0);
+    pod_swept(&p, 12, 0, false);
+    m.failure.kind = FAILURE_NONE;
+    memcpy(m.failure.text, "all workers ended", 18);
+    memcpy(m.text, "restart 1 of 3", 15);
+    hear(20, m);
+    told("sweep:15 DONE ARRIVED ");
+    assert_string_equal(said, "all workers ended; next round in 1.5 s "
+                              "(restart 1 of 3)");
+}
+
 /* Of another round than the one that runs: it is not about these workers. */
 static void test_old_stop(void **state)
 {
@@ -607,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_term_after_the_end),
         cmocka_unit_test(test_stop_while_cleaning_up),
         cmocka_unit_test(test_stop_after_done),
+        cmocka_unit_test(test_stop_without_a_failure),
         cmocka_unit_test(test_old_stop),
         cmocka_unit_test(test_heartbeats),
         cmocka_unit_test(test_silent_pod_0),
