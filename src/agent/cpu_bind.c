@@ -3,6 +3,7 @@
 
 #include "agent/cpu_read.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,8 +45,8 @@ static int make_masks(const struct cpu_ask *ask, const struct cpu_machine *m,
     autofree struct cpu_mask *masks = calloc(ask->nproc, sizeof *masks);
 
     if (!nodes || !masks)
-        return err_set(e, ERR_AGENT, "no memory for the CPUs of %u workers",
-                       ask->nproc);
+        return err_set(e, ERR_AGENT, "no memory for the CPUs of %u worker%s",
+                       ask->nproc, text_plural(ask->nproc));
     if (find_nodes(ask, m, n_units, nodes, e) != 0)
         return -e->code;
     for (unsigned i = 0; i < ask->nproc; i++)
@@ -68,8 +69,9 @@ static int bind_all(const struct cpu_ask *ask, struct cpu_binding *ret,
         return err_set(e, ERR_AGENT, "no memory for the list of CPUs");
     if (ask->is_torchrun && ask->nproc > ask->n_gpus)
         return err_set(e, ERR_USAGE, "worker L belongs to GPU L, and %u GPU%s "
-                       "visible here for %u workers", ask->n_gpus,
-                       ask->n_gpus == 1 ? " is" : "s are", ask->nproc);
+                       "visible here for %u worker%s", ask->n_gpus,
+                       ask->n_gpus == 1 ? " is" : "s are", ask->nproc,
+                       text_plural(ask->nproc));
     if (cpu_allowed(&allowed) != 0)
         return err_set(e, ERR_RESOURCE, "the kernel does not say which CPUs "
                        "may be used");

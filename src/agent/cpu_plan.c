@@ -4,6 +4,8 @@
  * order of their usable CPUs, then of the lowest. */
 #include "agent/cpu_plan.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 bool cpu_has(const struct cpu_mask *m, unsigned cpu)
@@ -103,8 +105,9 @@ static int share_cores(const struct cpu_machine *m, uint16_t node,
         }
     if (n < n_units)
         return err_set(e, ERR_USAGE, "NUMA node %u has %u core%s that may be "
-                       "used, for %u workers or GPUs: no share for each",
-                       node, n, n == 1 ? "" : "s", n_units);
+                       "used, for %u worker%s or GPU%s: no share for each",
+                       node, n, text_plural(n), n_units, text_plural(n_units),
+                       text_plural(n_units));
     for (unsigned i = 0; i < CPU_MAX; i++)
         if (cpu_has(&cores, i))
             index_of[i] = (uint16_t)index++;

@@ -2,6 +2,7 @@
  * --restart-scope worker with what it left behind. */
 #include "agent/loop_parts.h"
 
+#include "base/text.h"
 #include "supervise/brand.h"
 #include "supervise/proc.h"
 
@@ -15,8 +16,8 @@ int loop_again_new(struct loop *l, struct err *e)
         return 0;
     l->held = calloc(l->plan->nproc, sizeof *l->held);
     if (!l->held)
-        return err_set(e, ERR_AGENT, "no memory for %u workers",
-                       l->plan->nproc);
+        return err_set(e, ERR_AGENT, "no memory for %u worker%s",
+                       l->plan->nproc, text_plural(l->plan->nproc));
     pod_hold_workers(&l->pod, l->held);
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "agent/loop_parts.h"
 
 #include "base/log.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -83,7 +84,8 @@ void loop_say_plan(const struct plan *p)
                  o->barrier_port);
     if (p->few_files)
         log_warning("the limit of open files, %" PRIu64 " (ulimit -Hn), is too "
-                    "low for %u pods, %u workers here and %u newcomers: pods "
+                    "low for %u pods, %u worker%s here and %u newcomers: pods "
                     "may have to try again; going on", p->files.now, o->nnodes,
-                    p->nproc, barrier_n_guests(o->nnodes));
+                    p->nproc, text_plural(p->nproc),
+                    barrier_n_guests(o->nnodes));
 }

@@ -5,6 +5,7 @@
 #include "agent/status_socket.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "supervise/guard.h"
 
 #include <stdint.h>
@@ -142,7 +143,7 @@ static void act_tidy(void *ctx)
     shm_sweep(&l->shm, SHM_DIR, look_for_others(l) || shm_is_of_host(), &s);
     if (s.n > 0)
         log_info("removed what dead workers left in " SHM_DIR ": %u file%s, "
-                 "%llu KiB (%s%s)", s.n, s.n == 1 ? "" : "s",
+                 "%llu KiB (%s%s)", s.n, text_plural(s.n),
                  (unsigned long long)(s.bytes / 1024), s.name,
                  s.n == 1 ? "" : ", ...");
 }

@@ -4,6 +4,7 @@
 #include "agent/loop_parts.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "supervise/hang.h"
 #include "supervise/usage.h"
 
@@ -41,7 +42,8 @@ int loop_hang_new(struct loop *l, struct err *e)
         w->leaders = calloc(n, sizeof *w->leaders);
     }
     if (!w || !workers || !w->seen || !w->usage || !w->leaders)
-        return err_set(e, ERR_AGENT, "no memory to watch %zu workers", n);
+        return err_set(e, ERR_AGENT, "no memory to watch %zu worker%s", n,
+                       text_plural(n));
     hang_init(&w->hang, p->o->hang_timeout_ms, workers, p->nproc);
     l->hang = w;
     if (access("/proc/self/stat", R_OK) != 0)

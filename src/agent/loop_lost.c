@@ -28,9 +28,10 @@ static bool say_lost(struct loop *l, bool is_err)
     out_lost(o, &lost);
     if (lost.bytes == l->lost_said[is_err])
         return false;
-    log_warning("%s: %s; %" PRIu64 " lines (%" PRIu64 " bytes) could not be "
-                "written so far%s", name, strerror(lost.why), lost.lines,
-                lost.bytes, l->is_ending ? "" : ", the workers run on");
+    log_warning("%s: %s; %" PRIu64 " line%s (%" PRIu64 " byte%s) could not "
+                "be written so far%s", name, strerror(lost.why), lost.lines,
+                text_plural(lost.lines), lost.bytes, text_plural(lost.bytes),
+                l->is_ending ? "" : ", the workers run on");
     l->lost_said[is_err] = lost.bytes;
     return true;
 }
@@ -46,9 +47,10 @@ static bool say_file_lost(struct loop *l)
         return false;
     l->file_lost_said = lost.bytes;
     l->why_said = lost.why != 0;
-    log_warning("--log-dir %s: %s; %" PRIu64 " bytes could not be written%s",
+    log_warning("--log-dir %s: %s; %" PRIu64 " byte%s could not be written%s",
                 l->plan->o->log_dir,
                 lost.why ? strerror(lost.why) : "it is too slow", lost.bytes,
+                text_plural(lost.bytes),
                 l->is_ending ? "" : " so far, the workers run on");
     return true;
 }
@@ -79,9 +81,11 @@ static bool say_dropped(struct loop *l)
         return false;
     text_init(&t, ranks, sizeof ranks);
     text_add_ranges(&t, l->plan->nproc, has_drops, l->workers, 40);
-    log_warning("%" PRIu64 " lines (%" PRIu64 " bytes) of %s%s were "
+    log_warning("%" PRIu64 " line%s (%" PRIu64 " byte%s) of %s%s %s "
                 "dropped%s: agent's output is not read fast enough", lines,
-                bytes, t.len ? "local rank " : "servers", ranks,
+                text_plural(lines), bytes, text_plural(bytes),
+                t.len ? "local rank " : "servers", ranks,
+                lines == 1 ? "was" : "were",
                 l->is_ending ? "" : " so far");
     return true;
 }
@@ -134,8 +138,8 @@ static void flush_workers(struct loop *l, struct out *o)
     left = out_pending(o);
     out_give_up(o);
     if (o != l->stderr_q)
-        log_warning("stdout: nobody reads it; its last %zu bytes are lost",
-                    left);
+        log_warning("stdout: nobody reads it; its last %zu byte%s %s lost",
+                    left, text_plural(left), left == 1 ? "is" : "are");
 }
 
 void loop_logs_settle(struct loop *l)

@@ -64,9 +64,10 @@ static void say_set(const struct stage_result *set)
     struct text t;
 
     text_init(&t, buf, sizeof buf);
-    text_add(&t, "data set %s: %llu files, %llu bytes %s in %s, digest ",
+    text_add(&t, "data set %s: %llu file%s, %llu byte%s %s in %s, digest ",
              set->name, (unsigned long long)set->n_files,
-             (unsigned long long)set->n_bytes,
+             text_plural(set->n_files), (unsigned long long)set->n_bytes,
+             text_plural(set->n_bytes),
              set->reused ? "found verified" : "verified", set->dir);
     for (unsigned i = 0; i < 8; i++)
         text_add(&t, "%02x", set->digest[i]);

@@ -35,7 +35,8 @@ int loop_workers_new(struct loop *l, struct err *e)
     l->no_proxy = in.dead_port ? malloc(OFFLINE_LIST_MAX) : NULL;
     if (!l->workers || (in.dead_port && !l->no_proxy) ||
         loop_contract_new(l, &in) != 0)
-        return err_set(e, ERR_AGENT, "no memory for %zu workers", n);
+        return err_set(e, ERR_AGENT, "no memory for %zu worker%s", n,
+                       text_plural(n));
     l->relay_bytes = (char *)(l->workers + n);
     l->scratch = l->relay_bytes + relays;
     for (size_t i = 0; i < n; i++) {

@@ -56,11 +56,12 @@ static int check_gpus(const struct plan *p, struct err *e)
 
     if (!o->bind_gpus || p->nproc <= p->n_gpus * o->procs_per_gpu)
         return 0;
-    return err_set(e, ERR_USAGE, "--gpu-bind single: %u workers, and %u GPU%s "
+    return err_set(e, ERR_USAGE, "--gpu-bind single: %u worker%s, and %u GPU%s "
                    "visible here (CUDA_VISIBLE_DEVICES, /dev/nvidia0, "
                    "/dev/kfd) for %u each; use --nproc gpu, or another "
-                   "--procs-per-gpu", p->nproc, p->n_gpus,
-                   p->n_gpus == 1 ? " is" : "s are", o->procs_per_gpu);
+                   "--procs-per-gpu", p->nproc, text_plural(p->nproc),
+                   p->n_gpus, p->n_gpus == 1 ? " is" : "s are",
+                   o->procs_per_gpu);
 }
 
 static int bind_cpus(struct plan *p, struct err *e)

@@ -43,7 +43,7 @@ void pod_say_stopping(const struct pod *p)
 
     text_init(&t, buf, sizeof buf);
     text_add(&t, "TERM to %u worker%s and what they left, KILL in ",
-             p->sup.n_alive, p->sup.n_alive == 1 ? "" : "s");
+             p->sup.n_alive, text_plural(p->sup.n_alive));
     text_add_duration(&t, p->cfg.grace_ms);
     pod_say(p, LOG_DEBUG, "%s", buf);
 }

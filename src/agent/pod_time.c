@@ -94,12 +94,12 @@ void pod_say_kill(const struct pod *p)
     if (n > 0 && p->prepares) {
         text_add(&t, "--pre-start");
     } else if (n > 0) {
-        text_add(&t, n == 1 ? "rank " : "ranks ");
+        text_add(&t, "rank%s ", text_plural(n));
         text_add_ranges(&t, p->at.rank_base + n_ranks, is_rank_alive, p, 80);
     }
     if (n_servers > 0)
         text_add(&t, "%s%u server%s", n > 0 ? ", " : "", n_servers,
-                 n_servers == 1 ? "" : "s");
+                 text_plural(n_servers));
     text_add(&t, "%swhat is left", n + n_servers > 0 ? " and " : "");
     pod_say(p, n + n_servers > 0 ? LOG_WARNING : LOG_DEBUG, "%s", buf);
 }

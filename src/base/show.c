@@ -19,7 +19,8 @@ const char *show_bytes(char buf[SHOW_BYTES_MAX], uint64_t n)
     unsigned u = 0;
 
     if (n < 1024) {
-        (void)snprintf(buf, SHOW_BYTES_MAX, "%u bytes", (unsigned)n);
+        (void)snprintf(buf, SHOW_BYTES_MAX, "%u byte%s", (unsigned)n,
+                       text_plural(n));
         return buf;
     }
     while (n >= 1024 * 1024) {

@@ -35,6 +35,12 @@ void text_add_ranges(struct text *t, unsigned n,
  * rounded down. */
 void text_add_duration(struct text *t, uint64_t ms);
 
+/* The end of a noun that a number stands before: "%u worker%s". */
+static inline const char *text_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* Copy `src` to `dst`, cut to fit `cap` >= 1. True where nothing was cut. */
 bool text_copy(char *dst, size_t cap, const char *src);
 

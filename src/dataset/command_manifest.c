@@ -4,6 +4,7 @@
 #include "agent/options.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "dataset/listing.h"
 #include "dataset/telling.h"
 
@@ -164,11 +165,14 @@ static void warn(const struct listing_notes *notes, const char *folder)
     struct path_shown p;
 
     if (notes->n_odd > 0)
-        log_warning("%zu files look wrong, '%s' first: %s", notes->n_odd,
+        log_warning("%zu file%s look%s wrong, '%s' first: %s", notes->n_odd,
+                    text_plural(notes->n_odd), notes->n_odd == 1 ? "s" : "",
                     path_show(&p, folder, notes->odd), notes->odd_why);
     if (notes->n_links > 0)
-        log_warning("%zu links to folders are left out, '%s' first",
-                    notes->n_links, path_show(&p, folder, notes->link));
+        log_warning("%zu link%s to folders %s left out, '%s' first",
+                    notes->n_links, text_plural(notes->n_links),
+                    notes->n_links == 1 ? "is" : "are",
+                    path_show(&p, folder, notes->link));
 }
 
 static int make_manifest(const struct options *o, struct err *e)

@@ -3,6 +3,7 @@
 
 #include "agent/options.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "dataset/listing.h"
 #include "dataset/load.h"
 #include "dataset/stage.h"
@@ -74,8 +75,9 @@ static int verify_hashes(struct manifest *m, const char *folder, bool quiet)
         status = print_bad(&r);
     digest_hex(m->digest, sizeof m->digest, digest);
     if (status == 0)
-        log_info("%s: %zu files, %" PRIu64 " bytes, all right; digest %s",
-                 m->name, m->n_entries, m->n_bytes, digest);
+        log_info("%s: %zu file%s, %" PRIu64 " byte%s, all right; digest %s",
+                 m->name, m->n_entries, text_plural(m->n_entries), m->n_bytes,
+                 text_plural(m->n_bytes), digest);
     else if (r.n_bad > 0)
         log_bad(m, &r);
     verify_free(&r);
@@ -100,9 +102,9 @@ static int verify_looks(const struct manifest *m, const char *folder,
     else
         status = print_bad(&r);
     if (status == 0)
-        log_info("%s: %zu files, %zu of a known structure, none looks wrong; "
-                 "no hash was checked here",
-                 m->name, m->n_entries, r.n_known);
+        log_info("%s: %zu file%s, %zu of a known structure, none looks "
+                 "wrong; no hash was checked here", m->name, m->n_entries,
+                 text_plural(m->n_entries), r.n_known);
     else if (r.n_bad > 0)
         log_bad(m, &r);
     verify_free(&r);

@@ -3,6 +3,7 @@
 
 #include "agent/options.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "dataset/stage.h"
 #include "dataset/telling.h"
 
@@ -37,8 +38,9 @@ static int stage_one(const struct options *o, unsigned i)
     if (rc)
         return failed(&e);
     stage_warn(&result);
-    log_info("%s: %" PRIu64 " files, %" PRIu64 " bytes, %s", result.name,
-             result.n_files, result.n_bytes,
+    log_info("%s: %" PRIu64 " file%s, %" PRIu64 " byte%s, %s", result.name,
+             result.n_files, text_plural(result.n_files), result.n_bytes,
+             text_plural(result.n_bytes),
              result.reused ? "already staged" : "staged");
     (void)printf("%s\n", result.dir);
     return log_end_stdout();

@@ -2,6 +2,7 @@
 #include "dataset/copy_parts.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "dataset/structure.h"
 
 #include <errno.h>
@@ -29,8 +30,8 @@ int copy_size_fault(const char *shown, int fd, uint64_t is,
     if (!why.fault[0] && is < want->size)
         (void)structure_fail(&why, "the copy is not complete");
     return err_set(e, ERR_DATA,
-                   "'%s' has %" PRIu64 " bytes, %s says %" PRIu64 "%s%s",
-                   shown, is, want->said_by, want->size,
+                   "'%s' has %" PRIu64 " byte%s, %s says %" PRIu64 "%s%s",
+                   shown, is, text_plural(is), want->said_by, want->size,
                    why.fault[0] ? ": " : "", why.fault);
 }
 
@@ -85,16 +86,18 @@ int copy_check_unpacked(const char *shown, const struct pump *p,
     if (p->unpacked_over)
         return err_set(e, ERR_DATA,
                        "'%s' unpacks to more than the %" PRIu64
-                       " bytes that the manifest says",
-                       shown, entry->unpacked_size);
+                       " byte%s that the manifest says", shown,
+                       entry->unpacked_size,
+                       text_plural(entry->unpacked_size));
     if (p->unpack_fault)
         return err_set(e, ERR_DATA, "'%s' cannot be unpacked: %s", shown,
                        p->unpack_fault);
     if (entry->has_unpacked_size && p->n_unpacked != entry->unpacked_size)
         return err_set(e, ERR_DATA,
                        "'%s' unpacks to %" PRIu64
-                       " bytes, the manifest says %" PRIu64,
-                       shown, p->n_unpacked, entry->unpacked_size);
+                       " byte%s, the manifest says %" PRIu64,
+                       shown, p->n_unpacked, text_plural(p->n_unpacked),
+                       entry->unpacked_size);
     if (!entry->has_unpacked_sha256 ||
         memcmp(p->unpacked_sha256, entry->unpacked_sha256, 32) == 0)
         return 0;

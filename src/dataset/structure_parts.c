@@ -131,9 +131,9 @@ bool structure_idx(const struct structure_view *v, struct structure *ret)
         v->n_head < 4 + 4 * (size_t)dims)
         return structure_fail(ret, "it has no IDX header, as its name says");
     if (dims != named)
-        return structure_fail(ret, "its IDX header says %u dimensions, its "
+        return structure_fail(ret, "its IDX header says %u dimension%s, its "
                                    "name %u",
-                              dims, named);
+                              dims, text_plural(dims), named);
     want = width;
     for (unsigned i = 0; i < dims; i++)
         if (__builtin_mul_overflow(want, big32(v->head + 4 + 4 * i), &want))

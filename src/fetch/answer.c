@@ -165,16 +165,17 @@ static bool is_wrong_size(const struct answer *a,
     if (want->size == ANSWER_ANY_SIZE)
         return false;
     if (total > 0 && total != want->size) {
-        text_add(t, "the file there has %" PRIu64 " bytes, the manifest says "
-                 "%" PRIu64, total, want->size);
+        text_add(t, "the file there has %" PRIu64 " byte%s, the manifest "
+                 "says %" PRIu64, total, text_plural(total), want->size);
         return true;
     }
     if (!a->has_length || a->is_encoded || a->length == rest)
         return false;
     if (!a->is_http && a->length == want->size)
         return false; /* Of the file, whatever the range. */
-    text_add(t, "the answer has %" PRIu64 " bytes, %" PRIu64 " are wanted",
-             a->length, rest);
+    text_add(t, "the answer has %" PRIu64 " byte%s, %" PRIu64 " %s wanted",
+             a->length, text_plural(a->length), rest,
+             rest == 1 ? "is" : "are");
     return true;
 }
 

@@ -191,9 +191,11 @@ static void say_unchecked(struct run *r)
             log_error("%s: no URL has it",
                       path_show(&p, NULL, r->m->entries[i].path));
         }
-    log_info("%zu files, %zu URLs: %zu files without a URL that has them, "
-             "%zu URLs that are no good", r->m->n_entries, r->n, n_bad,
-             r->n_failed);
+    log_info("%zu file%s, %zu URL%s: %zu file%s without a URL that has %s, "
+             "%zu URL%s that %s no good", r->m->n_entries,
+             text_plural(r->m->n_entries), r->n, text_plural(r->n), n_bad,
+             text_plural(n_bad), n_bad == 1 ? "it" : "them", r->n_failed,
+             text_plural(r->n_failed), r->n_failed == 1 ? "is" : "are");
     if (n_bad == 0)
         memset(r->saw, 0, sizeof r->saw); /* A mirror may be down. */
 }

@@ -55,7 +55,8 @@ static size_t on_data(char *data, size_t one, size_t n, void *ctx)
         return 0;
     if (n > t->want.size - t->part.size) {
         (void)snprintf(t->why, sizeof t->why, "more than the %" PRIu64
-                       " bytes of the manifest come", t->entry->size);
+                       " byte%s of the manifest come", t->entry->size,
+                       text_plural(t->entry->size));
         refuse(t, ITEM_NO_DATA);
         return 0;
     }

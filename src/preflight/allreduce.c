@@ -6,6 +6,7 @@
 
 #include "base/err.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -122,7 +123,7 @@ static void say_failed(const struct preflight_sink *s, int code)
     char what[256];
 
     FINDING_SET(what, "an all-reduce over %u pod%s failed: %s (%d); its lines "
-                "are on stderr", s->job->nnodes, s->job->nnodes == 1 ? "" : "s",
+                "are on stderr", s->job->nnodes, text_plural(s->job->nnodes),
                 code == 1 ? "a result is wrong" : row ? row->meaning
                                                       : "a rank failed", code);
     say(s, row && !row->retry ? PREFLIGHT_FATAL : PREFLIGHT_RETRY, what,
@@ -143,18 +144,19 @@ static void judge(const struct preflight_sink *s, const char *answer)
     char what[256];
 
     if (!json_is_object(all)) {
-        finding_pass(s, "an all-reduce over %u ranks was right; node rank 0 "
-                     "has the numbers", ranks);
+        finding_pass(s, "an all-reduce over %u rank%s was right; node rank "
+                     "0 has the numbers", ranks, text_plural(ranks));
     } else if (busbw < least) {
-        FINDING_SET(what, "an all-reduce over %u ranks reaches %.3f GB/s of "
-                    "bus bandwidth, and %.3f are asked for", ranks, busbw,
-                    least);
+        FINDING_SET(what, "an all-reduce over %u rank%s reaches %.3f GB/s of "
+                    "bus bandwidth, and %.3f are asked for", ranks,
+                    text_plural(ranks), busbw, least);
         say(s, PREFLIGHT_RETRY, what, "look for the slow link: agent-allreduce "
             "in pairs of pods; the interface that is taken (iface), MTU, other "
             "jobs on the node; or lower allreduce=GBS");
     } else {
-        finding_pass(s, "an all-reduce over %u ranks was right, with %.3f GB/s "
-                     "of bus bandwidth through host memory", ranks, busbw);
+        finding_pass(s, "an all-reduce over %u rank%s was right, with %.3f "
+                     "GB/s of bus bandwidth through host memory", ranks,
+                     text_plural(ranks), busbw);
     }
     json_decref(all);
 }

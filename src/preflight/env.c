@@ -95,8 +95,8 @@ static void look_ifnames(const struct preflight_sink *s, unsigned row,
         FINDING_SET(wrong, "no interface fits");
     else if (s->job->nnodes > 1 &&
              (choice ? choice->is_loopback : strcmp(value, "lo") == 0))
-        FINDING_SET(wrong, "loopback does not lead to the other %u pods",
-                    s->job->nnodes - 1);
+        FINDING_SET(wrong, "loopback does not lead to the other %u pod%s",
+                    s->job->nnodes - 1, text_plural(s->job->nnodes - 1));
     else
         return;
     say(s, row, value, wrong, fix);

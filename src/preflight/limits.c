@@ -3,6 +3,7 @@
 #include "preflight/check.h"
 
 #include "base/cgroup.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -106,9 +107,9 @@ static bool look_at_pids(const struct preflight_sink *s)
     f = finding_new(max < now + least ? PREFLIGHT_FATAL : PREFLIGHT_WARN);
     FINDING_SET(f.what, "the pod may have %" PRIu64 " processes and threads "
                 "(pids.max), and has %" PRIu64, max, now);
-    FINDING_SET(f.why, "%u workers with their threads and data workers may "
-                "need %" PRIu64 ": \"Resource temporarily unavailable\"",
-                s->job->nproc, good);
+    FINDING_SET(f.why, "%u worker%s with threads and data workers may need %"
+                PRIu64 ": \"Resource temporarily unavailable\"",
+                s->job->nproc, text_plural(s->job->nproc), good);
     FINDING_SET(f.fix, "Kubernetes: podPidsLimit of the kubelet; docker and "
                 "podman: --pids-limit=-1");
     finding_add(s, &f);

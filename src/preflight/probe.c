@@ -140,8 +140,8 @@ static void check_one_gpu(const struct preflight_sink *s, const json_t *gpu)
         say(s, PREFLIGHT_WARN, "its memory has failed before: wrong numbers, "
             "or the job dies of it", "drain the node and reset or replace the "
             "GPU (nvidia-smi -q -d ECC,PAGE_RETIREMENT,ROW_REMAPPER)",
-            "GPU %lld (%.80s) has had %lld uncorrected memory errors since "
-            "boot", i, name, ecc);
+            "GPU %lld (%.80s) has had %lld uncorrected memory error%s "
+            "since boot", i, name, ecc, text_plural((uint64_t)ecc));
     if (active < links)
         say(s, PREFLIGHT_WARN, "collectives are as slow as the slowest link",
             "drain the node; nvidia-smi nvlink --status; on HGX machines look "
@@ -174,10 +174,11 @@ void check_gpu(const struct preflight_sink *s)
             say(s, PREFLIGHT_FATAL, "the workers of higher local ranks would "
                 "fail with \"invalid device ordinal\"", "--nproc of at most "
                 "the GPUs, or ask for more of them; where the driver lost one, "
-                "dmesg has \"Xid\": drain the node", "%u workers, and the "
-                "driver has %zu GPU%s", s->job->nproc, n, n == 1 ? "" : "s");
+                "dmesg has \"Xid\": drain the node", "%u worker%s, and the "
+                "driver has %zu GPU%s", s->job->nproc,
+                text_plural(s->job->nproc), n, text_plural(n));
         finding_pass(s, "%zu GPU%s (%.80s), driver %.40s, CUDA %.20s", n,
-                     n == 1 ? "" : "s",
+                     text_plural(n),
                      word_of(json_array_get(gpus, 0), "name"),
                      word_of(part, "driver"), word_of(part, "driver_cuda"));
     }
@@ -220,7 +221,7 @@ void check_rdma(const struct preflight_sink *s)
                     word_of(device, "name"), word_of(reg, "why"));
         }
         finding_pass(s, "%zu RDMA device%s", json_array_size(list),
-                     json_array_size(list) == 1 ? "" : "s");
+                     text_plural(json_array_size(list)));
     }
     json_decref(part);
 }

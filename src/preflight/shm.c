@@ -4,6 +4,7 @@
 #include "preflight/check.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,7 @@ static void say_small(const struct preflight_sink *s, uint64_t bytes,
 
     FINDING_SET(f.what, DIR_SHM " %s %" PRIu64 " MiB; %u worker%s should have "
                 "%" PRIu64 " MiB", has, bytes / MIB, s->job->nproc,
-                s->job->nproc == 1 ? "" : "s", need(s, GOOD_MIB) / MIB);
+                text_plural(s->job->nproc), need(s, GOOD_MIB) / MIB);
     FINDING_SET(f.why, "%s", why);
     set_fix(&f, s->job->nproc);
     finding_add(s, &f);
@@ -171,8 +172,9 @@ void check_shm(const struct preflight_sink *s)
         struct preflight_finding f = finding_new(PREFLIGHT_WARN);
 
         FINDING_SET(f.what, "the pod's memory has %" PRIu64 " MiB left, and "
-                    "%u workers may use %" PRIu64 " MiB of it in " DIR_SHM,
-                    safe / MIB * 2, s->job->nproc, want / MIB);
+                    "%u worker%s may use %" PRIu64 " MiB of it in " DIR_SHM,
+                    safe / MIB * 2, s->job->nproc, text_plural(s->job->nproc),
+                    want / MIB);
         FINDING_SET(f.why, "pages of " DIR_SHM " count against the memory "
                     "limit: the OOM killer comes before the file system is "
                     "full");

@@ -2,6 +2,7 @@
 #include "preflight/show.h"
 
 #include "base/jsonw.h"
+#include "base/text.h"
 
 #include <string.h>
 
@@ -44,7 +45,7 @@ void show_end(struct text *t, enum preflight_level worst,
     text_add(t, "preflight: %s (%d): %u fatal, %u retryable, %u warning%s\n",
              preflight_level_word(worst), preflight_exit_code(worst),
              count(all, n, PREFLIGHT_FATAL), count(all, n, PREFLIGHT_RETRY),
-             warnings, warnings == 1 ? "" : "s");
+             warnings, text_plural(warnings));
 }
 
 static void json_check(struct jsonw *j, unsigned check,

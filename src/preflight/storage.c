@@ -173,8 +173,9 @@ static void check_free(const struct preflight_sink *s,
     if (mib >= LOW_MIB && (st.f_files == 0 || st.f_favail > 1000))
         return;
     f = finding_new(PREFLIGHT_WARN);
-    FINDING_SET(f.what, "%s: '%.200s' has %" PRIu64 " MiB and %llu inodes free",
-                d->option, dir, mib, (unsigned long long)st.f_favail);
+    FINDING_SET(f.what, "%s: '%.200s' has %" PRIu64 " MiB and %llu inode%s "
+                "free", d->option, dir, mib, (unsigned long long)st.f_favail,
+                text_plural(st.f_favail));
     FINDING_SET(f.why, "a checkpoint or a stage may not fit");
     FINDING_SET(f.fix, "%s", fix_of(ENOSPC, d->use));
     finding_add(s, &f);

@@ -189,8 +189,8 @@ static void report(struct barrier *b, uint64_t now_ms)
 {
     say_dropped(b, now_ms);
     if (b->n_refused > SAY_MAX)
-        bar_say(b, LOG_WARNING, "refused %u more connections",
-                b->n_refused - SAY_MAX);
+        bar_say(b, LOG_WARNING, "refused %u more connection%s",
+                b->n_refused - SAY_MAX, text_plural(b->n_refused - SAY_MAX));
     b->n_refused = 0;
 }
 

@@ -132,7 +132,7 @@ static void add_those(struct text *t, const struct those *those,
         n += is_one(those, i);
     if (n == 0)
         return;
-    text_add(t, "%snode rank%s ", t->len ? "; " : "", n == 1 ? "" : "s");
+    text_add(t, "%snode rank%s ", t->len ? "; " : "", text_plural(n));
     text_add_ranges(t, those->b->cfg.nnodes, is_one, those, RANKS_MAX);
     text_add(t, "%s", words[those->word]);
     if (those->word == WORD_STAGING)

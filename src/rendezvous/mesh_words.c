@@ -1,6 +1,7 @@
 /* mesh_words: what pod 0 says of pods that do not reach each other. */
 #include "rendezvous/mesh.h"
 
+#include "base/text.h"
 #include "rendezvous/barrier_round.h"
 #include "rendezvous/mesh_talk.h"
 
@@ -125,7 +126,7 @@ void mesh_give_up(struct barrier *b, uint64_t now_ms)
     if (m->n_bad > m->n_kept)
         text_add(&t, ". %u connections fail in all", m->n_bad);
     else if (left > 0)
-        text_add(&t, ". And %u more pair%s", left, left == 1 ? "" : "s");
+        text_add(&t, ". And %u more pair%s", left, text_plural(left));
     if (common != NOBODY)
         text_add(&t, ". Node rank %u is in all of them", common);
     bar_finish(b, now_ms, ERR_BARRIER, &f);

@@ -54,11 +54,6 @@ static void add_mapped(struct text *t, const struct verdict *v)
                      verdict_class(v)), code);
 }
 
-static const char *plural(uint32_t n)
-{
-    return n == 1 ? "" : "s";
-}
-
 /* "node rank 1 (host w1)" */
 static void add_pod(struct text *t, const struct failure *f)
 {
@@ -188,11 +183,11 @@ static void add_finished(struct text *t, const struct verdict *v)
         text_add(t, "finished: the worker ended with 0 in ");
     else
         text_add(t, "finished: all %u workers of %u pod%s ended with 0 in ",
-                 v->world_size, v->nnodes, plural(v->nnodes));
+                 v->world_size, v->nnodes, text_plural(v->nnodes));
     text_add_duration(t, v->job_ms);
     if (v->n_restarts > 0)
         text_add(t, "; %u restart%s used", v->n_restarts,
-                 plural(v->n_restarts));
+                 text_plural(v->n_restarts));
 }
 
 static void add_stopped(struct text *t, const struct verdict *v)
@@ -243,15 +238,16 @@ void verdict_restarts(struct text *t, uint32_t used, uint32_t budget,
 {
     if (period_ms == 0 && used > budget) { /* Pod 0 has another budget. */
         text_add(t, "%u restart%s used, which node rank 0 allows and "
-                 "--max-restarts %u here does not", used, plural(used), budget);
+                 "--max-restarts %u here does not", used, text_plural(used),
+                 budget);
         return;
     }
     if (period_ms == 0) {
         text_add(t, "%u of %u restarts used", used, budget);
         return;
     }
-    text_add(t, "%u restart%s used, at most %u within ", used, plural(used),
-             budget);
+    text_add(t, "%u restart%s used, at most %u within ", used,
+             text_plural(used), budget);
     text_add_duration(t, period_ms);
 }
 
@@ -278,7 +274,8 @@ static void add_story(struct text *t, const struct verdict *v)
     }
     add_mapped(t, v);
     if (v->n_reaped > 0)
-        text_add(t, "; %u orphan%s reaped", v->n_reaped, plural(v->n_reaped));
+        text_add(t, "; %u orphan%s reaped", v->n_reaped,
+                 text_plural(v->n_reaped));
 }
 
 /* Each line of `s` on a line of its own, indented. */

@@ -39,7 +39,7 @@ static void add_kill(struct text *t, const struct verdict_facts *facts)
         text_add(t, "the kernel's OOM killer was at work in this pod (%llu "
                  "kill%s since the worker's start): most likely the memory "
                  "limit ", (unsigned long long)facts->oom_kills,
-                 facts->oom_kills == 1 ? "" : "s");
+                 text_plural(facts->oom_kills));
         if (facts->memory_limit > 0) {
             text_add(t, "of ");
             add_bytes(t, facts->memory_limit);
@@ -54,7 +54,7 @@ static void add_kill(struct text *t, const struct verdict_facts *facts)
                  "was reached; ask for what the job needs "
                  "(resources.requests.memory), and see `dmesg` on the node",
                  (unsigned long long)facts->node_oom_kills,
-                 facts->node_oom_kills == 1 ? "" : "s");
+                 text_plural(facts->node_oom_kills));
     else
         text_add(t, "agent did not send it, and the pod's memory limit was not "
                  "hit as far as its counter tells: somebody's kill -9, or the "

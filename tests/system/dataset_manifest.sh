@@ -26,6 +26,11 @@ fresh()
 stage() { run "$agent" stage --dataset "$m" --source "$src" --stage "$stage"; }
 
 shopt -s nullglob
+mkdir "$T/small"
+printf x >"$T/small/x"
+"$agent" manifest "$T/small" -o "$T/small.json"
+run "$agent" verify "$T/small.json" "$T/small"
+has "one is no plural" "$T/err" 'small: 1 file, 1 byte, all right'
 fresh
 cp "$m" "$T/first"
 run "$agent" manifest "$src" --unpack --name set

@@ -121,7 +121,7 @@ printf 'version https://git-lfs.github.com/spec/v1\n' >"$src/any"
 run "$agent" manifest "$src" -o "$m"
 is "a manifest of a Git LFS pointer can be made" "$rc" 0
 has "... with a warning" "$T/err" \
-    "warning: 1 files look wrong, '.*/any' first: it is a Git LFS pointer"
+    "warning: 1 file looks wrong, '.*/any' first: it is a Git LFS pointer"
 run "$agent" verify "$m" "$src"
 is "... it is what it is" "$rc" 0
 run "$agent" verify --structure "$m" "$src"

@@ -30,7 +30,7 @@ is "0 cannot be read: workers have /dev/null" "$? $(cat "$T/out")" \
     '0 [rank0] read 1'
 "$agent" --max-restarts 0 -- sh -c 'echo x; exit 6' 1</dev/null 2>"$T/err"
 is "1 cannot be written: the job runs" "$?" 6
-has "and it is said" "$T/err" 'stdout: Bad file descriptor; 1 lines'
+has "and it is said" "$T/err" 'stdout: Bad file descriptor; 1 line \(10 bytes\) could'
 "$agent" --max-restarts 0 -- sh -c 'echo x; echo y >&2; exit 6' >"$T/out" \
     2</tmp
 is "2 is a folder: the job runs" "$? $(cat "$T/out")" '6 [rank0] x'

@@ -129,7 +129,7 @@ is "each rank was one" "$(cat "$T"/saw.* | sort | uniq -c | tr -s ' ')" \
     " 3 --json -b 1M -e 64M -f 8"
 all --preflight allreduce=2.6
 is "below the floor: 20" "$rc $(get 'f[0]["what"]')" \
-    "20 an all-reduce over 1 ranks reaches 2.500 GB/s of bus bandwidth, and 2.600 are asked for"
+    "20 an all-reduce over 1 rank reaches 2.500 GB/s of bus bandwidth, and 2.600 are asked for"
 CODE=1 all --preflight allreduce
 is "a wrong result: 20" "$rc" 20
 has "is said" "$T/out" 'failed: a result is wrong \(1\)'

@@ -110,8 +110,8 @@ static void test_no_share_is_said(void **state)
     make_big(&m, "0-3");
     for (int how = CPU_BIND_NODE; how <= CPU_BIND_COMPLEX; how++)
         expect(&m, (enum cpu_bind)how, other, 1, 0, how == CPU_BIND_CORES
-               ? "NUMA node 3 has 0 cores that may be used, for 1 workers or "
-                 "GPUs: no share for each"
+               ? "NUMA node 3 has 0 cores that may be used, for 1 worker or "
+                 "GPU: no share for each"
                : "of the CPUs of NUMA node 3 this pod may use none");
     m.has_cores = m.has_sockets = m.has_caches = false;
     for (int how = CPU_BIND_CORES; how <= CPU_BIND_COMPLEX; how++)

@@ -253,7 +253,7 @@ static void test_nothing_known_is_no_binding(void **state)
     /* torchrun's has GPUs, or fails. */
     ask.is_torchrun = true;
     assert_int_equal(cpu_bind_make(&ask, &b, &e), -ERR_USAGE);
-    assert_non_null(strstr(e.text, "0 GPUs are visible here for 1 workers"));
+    assert_non_null(strstr(e.text, "0 GPUs are visible here for 1 worker"));
     ask.n_gpus = 1;
     assert_int_equal(cpu_bind_make(&ask, &b, &e), 0);
     ask.how = CPU_BIND_COMPLEX;

@@ -16,8 +16,8 @@ static void test_bytes(void **state)
     static const struct {
         uint64_t n;
         const char *want;
-    } cases[] = {{0, "0 bytes"}, {1023, "1023 bytes"}, {1024, "1.0 KiB"},
-                 {1536, "1.5 KiB"}, {1048575, "1023.9 KiB"},
+    } cases[] = {{0, "0 bytes"}, {1, "1 byte"}, {1023, "1023 bytes"},
+                 {1024, "1.0 KiB"}, {1536, "1.5 KiB"}, {1048575, "1023.9 KiB"},
                  {1048576, "1.0 MiB"}, {UINT64_C(4) << 30, "4.0 GiB"},
                  {UINT64_MAX, "15.9 EiB"}};
     char buf[SHOW_BYTES_MAX];

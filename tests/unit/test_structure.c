@@ -74,7 +74,7 @@ static const struct idx idxs[] = {
     {"t-idx1-ubyte", {0, 0, 7, 1, 0, 0, 0, 5}, 8, 13,
      "it has no IDX header, as its name says"},
     {"t-idx3-ubyte", {0, 0, 8, 1, 0, 0, 0, 5}, 8, 13,
-     "its IDX header says 1 dimensions, its name 3"},
+     "its IDX header says 1 dimension, its name 3"},
     {"t-idx3-ubyte", {0, 0, 8, 3, 255, 255, 255, 255, 255, 255, 255, 255, 255,
                       255, 255, 255}, 16, 16,
      "the sizes in its IDX header are too large"},

@@ -57,6 +57,14 @@ static void test_add_cuts_and_then_stays(void **state)
     assert_true(t.cut);
 }
 
+static void test_plural(void **state)
+{
+    (void)state;
+    assert_string_equal(text_plural(0), "s");
+    assert_string_equal(text_plural(1), "");
+    assert_string_equal(text_plural(UINT64_MAX), "s");
+}
+
 static bool is_digit(const void *ctx, unsigned i)
 {
     return ((const char *)ctx)[i] == '1';
@@ -248,6 +256,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_add_appends),
+        cmocka_unit_test(test_plural),
         cmocka_unit_test(test_add_cuts_and_then_stays),
         cmocka_unit_test(test_ranges_are_folded),
         cmocka_unit_test(test_ranges_with_an_end_in_the_middle),
