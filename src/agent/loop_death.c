@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -97,6 +98,18 @@ static void add_oom(const struct loop *l, const struct worker *w,
     }
 }
 
+/* Workers have agent's limits, unless they set their own. */
+static void add_cpu(const struct worker *w, struct verdict_facts *facts)
+{
+    struct rlimit r;
+
+    if (getrlimit(RLIMIT_CPU, &r) != 0)
+        return;
+    facts->cpu_ms = w->cpu_ms;
+    facts->cpu_soft_s = r.rlim_cur == RLIM_INFINITY ? 0 : r.rlim_cur;
+    facts->cpu_hard_s = r.rlim_max == RLIM_INFINITY ? 0 : r.rlim_max;
+}
+
 /* "agent stag": was a command meant? */
 static void say_near(const char *command, char why[FACTS_TEXT_MAX])
 {
@@ -123,6 +136,7 @@ void loop_explain_death(struct loop *l, uint32_t i, int exec_errno,
                                   .cwd_gone = facts_cwd_gone()};
 
     add_oom(l, w, &facts);
+    add_cpu(w, &facts);
     facts_shm(&facts.shm_bytes, &facts.shm_used);
     if (exec_errno)
         facts_exec(facts.command, exec_errno, why, sizeof why);
@@ -222,19 +236,26 @@ void loop_hand_on_error(struct loop *l, const struct verdict *v)
         hand_on_error(l, f, to);
 }
 
+static uint64_t cpu_ms_of(const struct rusage *r)
+{
+    return (uint64_t)(r->ru_utime.tv_sec + r->ru_stime.tv_sec) * 1000 +
+           (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) / 1000;
+}
+
 /* A dead child, `which` or any (-1); false where there is none. */
 static bool reap_one(struct loop *l, pid_t which)
 {
     int status;
-    pid_t pid = waitpid(which, &status,
-                        WNOHANG | (l->tty.on ? WUNTRACED : 0));
+    struct rusage used;
+    pid_t pid = wait4(which, &status, WNOHANG | (l->tty.on ? WUNTRACED : 0),
+                      &used);
 
     if (pid <= 0)
         return false;
     if (loop_tty_stopped(l, pid, status))
         return true;
-    if (loop_worker_died(l, pid, status) || loop_stage_died(l, pid, status) ||
-        loop_preflight_died(l, pid, status))
+    if (loop_worker_died(l, pid, status, cpu_ms_of(&used)) ||
+        loop_stage_died(l, pid, status) || loop_preflight_died(l, pid, status))
         return true;
     if (pid == l->guard_pid) {
         loop_guard_died(l);

@@ -74,6 +74,7 @@ struct worker {
     uint32_t n_starts;
     uint64_t end_ms; /* Of its last death: when and how. */
     int code, signo;
+    uint64_t cpu_ms; /* All that it and those it waited for had used then. */
     char rings[2][TAIL_MAX]; /* Of the tails; last, as most stays untouched. */
 };
 
@@ -204,7 +205,7 @@ int loop_write_contract(struct loop *l, const struct contract_in *in,
 int loop_workers_new(struct loop *l, struct err *e);
 void loop_spawn(struct loop *l, const struct pod_round *round);
 /* A child that was reaped, if it is a worker. */
-bool loop_worker_died(struct loop *l, pid_t pid, int status);
+bool loop_worker_died(struct loop *l, pid_t pid, int status, uint64_t cpu_ms);
 void loop_report_unborn(struct loop *l);
 void loop_sweep(struct loop *l);
 void loop_kill(struct loop *l, uint32_t worker, int signo);

@@ -213,7 +213,7 @@ void loop_report_unborn(struct loop *l)
             report_death(l, i, l->workers[i].unborn_err.code, 0, 0);
 }
 
-bool loop_worker_died(struct loop *l, pid_t pid, int status)
+bool loop_worker_died(struct loop *l, pid_t pid, int status, uint64_t cpu_ms)
 {
     for (uint32_t i = 0; i < l->n_slots; i++) {
         struct worker *w = &l->workers[i];
@@ -221,6 +221,7 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status)
 
         if (w->pid != pid)
             continue;
+        w->cpu_ms = cpu_ms;
         code = child_code(status, &signo);
         loop_tty_ended(l, i, code, signo);
         exec_errno = child_exec_errno(&w->exec_fd);

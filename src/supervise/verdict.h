@@ -41,6 +41,8 @@ struct verdict_facts {
     const char *full;        /* Full file systems, in words; NULL or "". */
     uint64_t pids_max;       /* Of this pod; 0: none is seen. */
     bool cwd_gone;           /* The working directory has been removed. */
+    uint64_t cpu_ms;         /* That it and those it waited for have used; */
+    uint64_t cpu_soft_s, cpu_hard_s; /* agent's own limits; 0: none. */
 };
 
 /* "1 of 3 restarts used"; with a period, "2 restarts used, at most 1 within 2

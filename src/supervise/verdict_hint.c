@@ -33,9 +33,25 @@ static void add_shm(struct text *t, const struct verdict_facts *facts)
     text_add(t, ", %u %% used", (unsigned)((double)used * 100 / (double)size));
 }
 
+/* For a limit the kernel counts whole ticks: by what was really used, a busy
+ * machine reaches it with a tenth less. */
+static bool is_cpu_used(const struct verdict_facts *facts, uint64_t limit_s)
+{
+    return limit_s > 0 && facts->cpu_ms >= limit_s * 750;
+}
+
+static void add_cpu(struct text *t, uint64_t limit_s)
+{
+    text_add(t, "most likely the limit of CPU time that agent was started "
+             "with, %llu s, was reached: `ulimit -t unlimited` before agent",
+             (unsigned long long)limit_s);
+}
+
 static void add_kill(struct text *t, const struct verdict_facts *facts)
 {
-    if (facts->oom_kills > 0) {
+    if (is_cpu_used(facts, facts->cpu_hard_s)) {
+        add_cpu(t, facts->cpu_hard_s);
+    } else if (facts->oom_kills > 0) {
         text_add(t, "the kernel's OOM killer was at work in this pod (%llu "
                  "kill%s since the worker's start): most likely the memory "
                  "limit ", (unsigned long long)facts->oom_kills,
@@ -206,7 +222,8 @@ static bool add_signal(struct text *t, int signo,
 }
 
 /* Hints for where the tail said nothing known. */
-static void add_crash(struct text *t, int signo, int code)
+static void add_crash(struct text *t, int signo, int code,
+                      const struct verdict_facts *facts)
 {
     if (signo == SIGSEGV)
         text_add(t, "a bug in native code, or libraries that do not fit each "
@@ -222,8 +239,11 @@ static void add_crash(struct text *t, int signo, int code)
     else if (signo == SIGSYS)
         text_add(t, "a seccomp profile forbids a system call that the program "
                  "makes");
+    else if (signo == SIGXCPU && is_cpu_used(facts, facts->cpu_soft_s))
+        add_cpu(t, facts->cpu_soft_s);
     else if (signo == SIGXCPU || signo == SIGXFSZ)
-        text_add(t, "a limit of the process was reached (`ulimit -a`)");
+        text_add(t, "a limit of the process was reached (`ulimit -%c`)",
+                 signo == SIGXCPU ? 't' : 'f');
     else if (code == ERR_NOTFOUND)
         text_add(t, "a shell did not find a command, or a loader a library");
     else if (code == ERR_NOEXEC)
@@ -235,7 +255,7 @@ static void add_crash(struct text *t, int signo, int code)
 static int shell_signal(int code)
 {
     static const int known[] = {SIGKILL, SIGBUS, SIGSEGV, SIGABRT, SIGILL,
-                                SIGFPE};
+                                SIGFPE, SIGXCPU, SIGXFSZ};
 
     for (unsigned i = 0; i < sizeof known / sizeof known[0]; i++)
         if (code == 128 + known[i])
@@ -271,7 +291,7 @@ void verdict_hint(char *ret, size_t cap, const struct failure *f,
     }
     if (add_signal(&t, signo, facts) || add_pattern(&t, f, facts, &speaks))
         return;
-    add_crash(&t, signo, f->code);
+    add_crash(&t, signo, f->code, facts);
     if (t.len == 0 && !speaks && facts->oom_kills > 0) {
         text_add(&t, "a process that it started was likely killed: ");
         add_kill(&t, facts);

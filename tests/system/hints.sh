@@ -77,6 +77,11 @@ has "a port in use, and by whom" "$T/err" \
     "hint: a port is taken.*port $port is held by pid $holder \(python3"
 kill $holder
 wait $holder 2>/dev/null
+for how in -St -t; do
+    timeout 60 sh -c "ulimit $how 1"' && exec "$@"' sh "$agent" \
+        --max-restarts 0 -- sh -c 'while :; do :; done' 2>"$T/err"
+    has "ulimit $how" "$T/err" 'hint: .*limit of CPU time .*, 1 s, was reac'
+done
 run --max-restarts 0 -- sh -c 'kill -9 $$'
 has "a kill -9 is told apart" "$T/err" "hint: agent did not send it.*kill -9"
 
