@@ -52,6 +52,13 @@ def have(program):
     return shutil.which(program) is not None
 
 
+def need(*programs):
+    """Ends, and says what to do, where one of them is not built."""
+    for program in programs:
+        if not have(program):
+            raise SystemExit(f"{program} is not there: make bench-built")
+
+
 def quantile(values, q):
     values = sorted(values)
     return values[min(len(values) - 1, int(len(values) * q))]

@@ -92,4 +92,5 @@ def main():
 
 
 if __name__ == "__main__":
+    common.need(AGENT)
     sys.exit(main())

@@ -120,4 +120,5 @@ def main():
 
 
 if __name__ == "__main__":
+    common.need(AGENT, STAMP)
     sys.exit(main())

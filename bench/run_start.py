@@ -4,7 +4,7 @@ import sys
 import tempfile
 
 import common
-from common import AGENT, LOOP, TORCHRUN, have, quantile
+from common import AGENT, LOOP, SPAWN, TORCHRUN, have, quantile
 
 ROUNDS = 500
 MANY_ROUNDS = 40
@@ -79,5 +79,6 @@ def many_workers():
 
 
 if __name__ == "__main__":
+    common.need(AGENT, LOOP, SPAWN)
     with tempfile.TemporaryDirectory() as scratch:
         sys.exit(one_worker(scratch) | many_workers())
