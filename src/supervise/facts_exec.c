@@ -42,11 +42,33 @@ static void say_here(struct text *t, const char *command)
 {
     struct stat st;
 
-    if (!strchr(command, '/') && stat(command, &st) == 0 &&
-        S_ISREG(st.st_mode))
+    if (stat(command, &st) == 0 && S_ISREG(st.st_mode))
         text_add(t, "'%.120s' was not found in PATH; it is in this folder: "
                  "use ./%.120s, or the name of its interpreter before it",
                  command, command);
+}
+
+/* Not found: missing in the image, or meant for another working directory. */
+static void say_nowhere(struct text *t, const char *command)
+{
+    char dir[PATH_MAX], to[PATH_MAX];
+    ssize_t n = readlink(command, to, sizeof to - 1);
+
+    if (!command[0]) {
+        text_add(t, "the command is an empty word: a variable that is not "
+                 "set?");
+    } else if (!strchr(command, '/')) {
+        say_here(t, command);
+    } else if (n > 0) {
+        to[n] = '\0';
+        text_add(t, "'%.120s' is a link to '%.120s', which is missing",
+                 command, to);
+    } else if (command[0] == '/') {
+        text_add(t, "there is no '%.160s' in the image", command);
+    } else if (getcwd(dir, sizeof dir)) {
+        text_add(t, "there is no '%.120s' in '%.120s', the working directory "
+                 "of agent", command, dir);
+    }
 }
 
 static void read_head(const char *path, struct program *ret, bool *ret_empty)
@@ -146,8 +168,9 @@ void facts_exec(const char *command, int exec_errno, char *out, size_t cap)
     bool is_empty;
 
     text_init(&t, out, cap);
-    if (!find_file(command, path)) {
-        say_here(&t, command);
+    if (!command[0] || !find_file(command, path)) {
+        if (exec_errno == ENOENT)
+            say_nowhere(&t, command);
         t.len = text_make_line(out, cap - 1);
         return;
     }

@@ -47,6 +47,11 @@ printf '#!/no/such/python\n' >script
 printf '#!/bin/sh\r\n' >windows
 chmod +x script windows
 mistake 127 "'nothing' was not found in PATH\$" nothing
+mistake 127 'is an empty word: a variable that is not set' ''
+ln -s /no/target linked
+mistake 127 "there is no './gone.sh' in '$T', the working directory" ./gone.sh
+mistake 127 "there is no '/no/such/program' in the image" /no/such/program
+mistake 127 "'./linked' is a link to '/no/target', which is missing" ./linked
 mistake 127 'in this folder: use \./train\.py, or the name of its inter' train.py
 mistake 126 'no execute permission \(chmod \+x\)' ./train.py
 mistake 127 "interpreter '/no/such/python' is missing" ./script
