@@ -229,8 +229,9 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (p->state == PEER_LEFT)
         return; /* It says it again, on a new connection. */
     p->quiet = false;
-    bar_say(b, LOG_WARNING, "node rank %u (%s) was told to stop (%s)", rank,
-            p->addr, cause->text);
+    if (p->conn != BARRIER_LOCAL) /* This pod has said so itself. */
+        bar_say(b, LOG_WARNING, "node rank %u (%s) was told to stop (%s)",
+                rank, p->addr, cause->text);
     bar_move(b, p, PEER_LEFT);
     p->lost_ms = now_ms;
     p->signo = (uint8_t)cause->signo;

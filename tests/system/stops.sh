@@ -60,6 +60,7 @@ done
 : >"$T/save"
 ended 0 1
 is "both end with the code" "$codes" '7 7'
+
 # --- a second signal ---
 
 for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
@@ -77,6 +78,7 @@ for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
         $((128 + $(kill -l "${two% *}")))
     has "the first one says how long, and of a second" "$T/err" \
         "got SIG${two% *}: stopping, within 100 s; a second signal ends"
+    is "... in one line" "$(grep -c "SIG${two% *}.*stop" "$T/err")" 2 # The end.
     has "which is told, too" "$T/err" \
         "got SIG${two#* }, too: that ends the grace"
     has "and who did not end by itself" "$T/err" \
