@@ -101,7 +101,9 @@ void pod_say_kill(const struct pod *p)
         text_add(&t, "%s%u server%s", n > 0 ? ", " : "", n_servers,
                  text_plural(n_servers));
     text_add(&t, "%swhat is left", n + n_servers > 0 ? " and " : "");
-    pod_say(p, n + n_servers > 0 ? LOG_WARNING : LOG_DEBUG, "%s", buf);
+    /* --grace 0 asks for it. */
+    pod_say(p, n + n_servers > 0 && (p->cfg.grace_ms > 0 || p->hurried)
+            ? LOG_WARNING : LOG_DEBUG, "%s", buf);
 }
 
 static uint64_t give_up_ms(const struct pod *p)

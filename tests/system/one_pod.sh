@@ -72,6 +72,11 @@ run --restart-policy always --max-restarts 2 "${fast[@]}" -- sh -c 'echo start'
 is "always: restarts after success, too" "$rc $(grep -c start "$T/out")" '0 3'
 is "and says why, and not that it stops what has ended" "$(grep -c \
     '\]: all workers ended with 0, and .* is always; next round' "$T/err")" 2
+run --grace 0 --max-restarts 0 --nproc 2 -- sh -c 'trap "" TERM
+    if [ $RANK = 1 ]; then : >"'"$T"'/up"; while :; do sleep 1; done; fi
+    until [ -e "'"$T"'/up" ]; do sleep .05; done; exit 5'
+is "--grace 0 kills at once" "$rc" 5
+hasnt "and nobody is warned of what was asked for" "$T/err" 'warning: .*grace'
 
 # The contract of torchrun.
 unset OMP_NUM_THREADS PYTHONUNBUFFERED
