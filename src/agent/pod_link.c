@@ -226,18 +226,19 @@ void pod_say_hint(const struct pod *p, const struct failure *f)
 static void say_stop(const struct pod *p, const struct wire_msg *m)
 {
     bool failed = m->failure.kind != FAILURE_NONE; /* Else its text says all. */
+    bool stops = failed && (p->world_size != 1 || p->cfg.n_servers > 0);
     char buf[2 * WIRE_TEXT_MAX];
     struct text t;
 
     text_init(&t, buf, sizeof buf);
-    if (failed) {
+    if (failed)
         verdict_cause_line(&t, &m->failure);
-        text_add(&t, "; stopping all workers");
-    } else {
+    else
         text_add(&t, "%s", m->failure.text);
-    }
+    if (stops)
+        text_add(&t, "; stopping all workers");
     if (m->delay_ms > 0) {
-        text_add(&t, failed ? ", next round in " : "; next round in ");
+        text_add(&t, "%s next round in ", stops ? "," : ";");
         text_add_duration(&t, m->delay_ms);
     }
     if (m->text[0])

@@ -72,6 +72,9 @@ run --restart-policy always --max-restarts 2 "${fast[@]}" -- sh -c 'echo start'
 is "always: restarts after success, too" "$rc $(grep -c start "$T/out")" '0 3'
 is "and says why, and not that it stops what has ended" "$(grep -c \
     '\]: all workers ended with 0, and .* is always; next round' "$T/err")" 2
+run --max-restarts 1 "${fast[@]}" -- sh -c 'exit 9'
+has "one worker: no other is stopped for it" "$T/err" \
+    'exited with 9 .* in round 0; next round in '
 run --grace 0 --max-restarts 0 --nproc 2 -- sh -c 'trap "" TERM
     if [ $RANK = 1 ]; then : >"'"$T"'/up"; while :; do sleep 1; done; fi
     until [ -e "'"$T"'/up" ]; do sleep .05; done; exit 5'
