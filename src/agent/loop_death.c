@@ -242,18 +242,39 @@ static uint64_t cpu_ms_of(const struct rusage *r)
            (uint64_t)(r->ru_utime.tv_usec + r->ru_stime.tv_usec) / 1000;
 }
 
+/* Its job stands still, and nothing else would tell. Once: some limit what a
+ * process takes of the CPU by stopping it many times a second. */
+static void say_stopped(struct loop *l, pid_t pid, int signo)
+{
+    char name[16];
+
+    for (uint32_t i = 0; !l->tty.on && i < l->plan->nproc; i++) {
+        struct worker *w = &l->workers[i];
+
+        if (w->pid != pid || w->stop_told)
+            continue;
+        w->stop_told = true;
+        log_warning("rank %u (local rank %u, pid %d) was stopped by %s, not by "
+                    "agent: it stands still until `kill -CONT %d`, going on",
+                    l->pod.at.rank_base + i, i, (int)pid,
+                    verdict_signal_name(signo, name), (int)pid);
+    }
+}
+
 /* A dead child, `which` or any (-1); false where there is none. */
 static bool reap_one(struct loop *l, pid_t which)
 {
     int status;
     struct rusage used;
-    pid_t pid = wait4(which, &status, WNOHANG | (l->tty.on ? WUNTRACED : 0),
-                      &used);
+    pid_t pid = wait4(which, &status, WNOHANG | WUNTRACED, &used);
 
     if (pid <= 0)
         return false;
-    if (loop_tty_stopped(l, pid, status))
+    if (WIFSTOPPED(status)) {
+        say_stopped(l, pid, WSTOPSIG(status));
+        loop_tty_stopped(l, pid, WSTOPSIG(status));
         return true;
+    }
     if (loop_worker_died(l, pid, status, cpu_ms_of(&used)) ||
         loop_stage_died(l, pid, status) || loop_preflight_died(l, pid, status))
         return true;

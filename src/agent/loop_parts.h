@@ -65,6 +65,7 @@ struct worker {
     int beat_fd;
     uint64_t beat_ms; /* The last one. */
     bool beats;
+    bool stop_told;   /* That it was stopped, by SIGSTOP or the like. */
     bool sweep_asked; /* For what it left, alone. */
     int sweep_signo;
     bool unborn; /* Its fork failed; to be reported. */
@@ -182,7 +183,7 @@ void loop_hang_actions(struct pod_out *out);
 /* loop_tty.c */
 const struct tty *loop_tty_for(struct loop *l, uint32_t i);
 void loop_tty_ended(struct loop *l, uint32_t i, int code, int signo);
-bool loop_tty_stopped(struct loop *l, pid_t pid, int status);
+void loop_tty_stopped(struct loop *l, pid_t pid, int signo);
 
 /* loop_net.c */
 int loop_net_open(struct loop *l, struct err *e);

@@ -2,8 +2,6 @@
  * it, and what its user does there. */
 #include "agent/loop_parts.h"
 
-#include <sys/wait.h>
-
 const struct tty *loop_tty_for(struct loop *l, uint32_t i)
 {
     if (!l->tty.on || i != 0)
@@ -30,11 +28,8 @@ void loop_tty_ended(struct loop *l, uint32_t i, int code, int signo)
     w->pid = pid;
 }
 
-bool loop_tty_stopped(struct loop *l, pid_t pid, int status)
+void loop_tty_stopped(struct loop *l, pid_t pid, int signo)
 {
-    if (!WIFSTOPPED(status))
-        return false;
-    if (pid == l->workers[0].pid)
-        tty_stopped(&l->tty, pid, WSTOPSIG(status));
-    return true;
+    if (l->tty.on && pid == l->workers[0].pid)
+        tty_stopped(&l->tty, pid, signo);
 }

@@ -103,6 +103,7 @@ static void start_worker(struct loop *l, const struct pod_round *round,
                  l->relay_bytes + (2 * (size_t)i + 1) * RELAY_BUF_BYTES);
     w->n_starts++;
     w->start_ms = loop_now();
+    w->stop_told = false;
     if (l->plan->n_procs > 1)
         loop_guard_open(l); /* Else some ms later: loop_settle(). */
     w->unborn = loop_write_contract(l, &in, &spec, &w->unborn_err) != 0;

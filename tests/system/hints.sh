@@ -82,6 +82,12 @@ for how in -St -t; do
         --max-restarts 0 -- sh -c 'while :; do :; done' 2>"$T/err"
     has "ulimit $how" "$T/err" 'hint: .*limit of CPU time .*, 1 s, was reac'
 done
+run --nproc 2 -- sh -c '[ $RANK = 1 ] || exit 0
+    (until grep -q stands "'"$T"'/err"; do sleep .05; done; kill -CONT $$) &
+    kill -STOP $$; wait'
+is "a worker that is stopped runs on later" "$rc" 0
+has "and it is told" "$T/err" \
+    'warning: rank 1 \(.*was stopped by SIGSTOP, .*`kill -CONT [0-9]+`'
 run --max-restarts 0 -- sh -c 'kill -9 $$'
 has "a kill -9 is told apart" "$T/err" "hint: agent did not send it.*kill -9"
 
