@@ -72,7 +72,7 @@ agent_src  := $(filter-out $(agent_main) $(agent_only), \
     src/rendezvous/*.c src/supervise/*.c src/preflight/*.c src/tool/*.c))
 ddp_src    := $(wildcard src/ddp/*.c)
 probe_obj  := $(patsubst %.c,$(O)/obj/%.o,$(wildcard src/probe/*.c) \
-    src/base/std_fds.c src/base/text.c)
+    src/base/std_fds.c src/base/stops.c src/base/text.c)
 fetch_main := src/fetch/main.c
 fetch_src  := $(filter-out $(fetch_main),$(wildcard src/fetch/*.c))
 fetch_obj  := $(fetch_src:%.c=$(O)/obj/%.o)

@@ -11,6 +11,7 @@
 #include "agent/torchrun.h"
 #include "base/log.h"
 #include "base/std_fds.h"
+#include "base/stops.h"
 #include "dataset/commands.h"
 
 #include <errno.h>
@@ -148,6 +149,7 @@ int main(int argc, char **argv)
     /* The tools end by Ctrl-C as any tool does. */
     if (o.command != CMD_RUN) {
         (void)sigaction(SIGXFSZ, &ignore, NULL); /* The write tells of it. */
+        stops_end_init();
         sigemptyset(&all);
         (void)sigprocmask(SIG_SETMASK, &all, NULL);
     }

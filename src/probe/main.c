@@ -2,6 +2,7 @@
 #include "probe/probe.h"
 
 #include "base/std_fds.h"
+#include "base/stops.h"
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -112,6 +113,7 @@ int main(int argc, char **argv)
     int c;
 
     (void)std_fds_fill();
+    stops_end_init();
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (c) {
         case 'o':

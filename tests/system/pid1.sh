@@ -23,6 +23,23 @@ is "their parent is PID 1" "$(grep -c 'of 1$' "$T/out")" 2
 as_init --max-restarts 0 -- sh -c 'exit 42'
 is "PID 1 passes the code on" "$rc" 42
 
+# A tool that is all of a container hears of its end.
+mkdir "$T/bin"
+printf '#!/bin/sh\necho >"%s/asked"; exec sleep 100\n' "$T" >"$T/bin/agent-probe"
+chmod +x "$T/bin/agent-probe"
+for s in TERM INT; do
+    fresh "$T/asked"
+    PATH=$T/bin:$PATH timeout -k 5 60 unshare -pf --kill-child --mount-proc sh -c \
+        'cp "$1" "$2"; exec "$2/agent" preflight --preflight gpu' - \
+        "$agent" "$T/bin" >"$T/out" 2>"$T/err" </dev/null &
+    bg=$!
+    ok "a check runs" until_true 20 test -s "$T/asked"
+    kill -$s "$(pgrep -P "$(child_of $bg)")"
+    wait $bg
+    is "$s ends preflight where it is PID 1" $? \
+        $((128 + $(kill -l $s)))
+done
+
 # 1,000 orphans leave no zombie.
 as_init -- sh -c '
     i=0; while [ $i -lt 1000 ]; do (true &) ; i=$((i + 1)); done

@@ -141,6 +141,18 @@ PATH=$T/venv/bin:$PATH fake fine --only nccl
 is "the wheel's alike" "$(get '(p["nccl"]["fault"],
     p["nccl"]["wheel"]["fault"])')" "(True, True)"
 
+if unshare -pf true 2>/dev/null; then
+    FAKE=hang LD_LIBRARY_PATH=$T/lib timeout -k 5 60 unshare -pf --kill-child \
+        "$probe" --only gpu --timeout 50 >"$T/out" 2>"$T/err" </dev/null &
+    bg=$!
+    ok "a driver hangs" until_true 20 grep -q talks "$T/err"
+    kill "$(pgrep -P "$(child_of $bg)")"
+    wait $bg
+    is "TERM ends the probe where it is PID 1" $? 143
+else
+    skip "as PID 1" "unshare -pf is not permitted here"
+fi
+
 "$probe" --only gpus >"$T/out" 2>"$T/err"
 is "a part that is none: 64" "$? $(wc -l <"$T/err")" '64 1'
 "$probe" --timeout 0 >"$T/out" 2>"$T/err"

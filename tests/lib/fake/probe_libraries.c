@@ -37,6 +37,7 @@ static void leave_one(void)
 int cuInit(unsigned flags)
 {
     printf("a library that talks on stdout\n");
+    (void)fflush(stdout);
     if (goes_wrong("hang"))
         for (;;)
             (void)pause();
