@@ -3,6 +3,7 @@
 
 #include "base/cgroup.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/variable.h"
 
 #include <dirent.h>
@@ -23,8 +24,10 @@ struct preflight_finding finding_new(enum preflight_level level)
 
 void finding_end(struct preflight_finding *f)
 {
-    f->what[sizeof f->what - 1] = f->why[sizeof f->why - 1] = '\0';
-    f->fix[sizeof f->fix - 1] = f->yaml[sizeof f->yaml - 1] = '\0';
+    (void)text_make_line(f->what, sizeof f->what - 1);
+    (void)text_make_line(f->why, sizeof f->why - 1);
+    (void)text_make_line(f->fix, sizeof f->fix - 1);
+    (void)text_make_utf8(f->yaml, sizeof f->yaml - 1);
     if (f->check >= PREFLIGHT_CHECKS)
         f->check = 0;
 }

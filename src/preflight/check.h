@@ -28,7 +28,8 @@ preflight_fn look_shm, look_memlock, look_limits, look_iface;
 
 /* An empty finding of this check; finding_add() hands it on. */
 struct preflight_finding finding_new(enum preflight_level level);
-/* One that was read from a pipe: texts end, the level is one. */
+/* One that was read from a pipe: texts end, the check is one, and what values
+ * of variables and names of files bring along does no harm to a terminal. */
 void finding_end(struct preflight_finding *f);
 void finding_add(const struct preflight_sink *s, struct preflight_finding *f);
 

@@ -253,6 +253,21 @@ static void test_variables(void **state)
     assert_int_equal(n_found, 9);
 }
 
+/* What a terminal would obey is not shown, nor what JSON has not. */
+static void test_odd_bytes(void **state)
+{
+    char *env[] = {(char[]){"NCCL_SOCKET_IFNAME=a\033[31m\nb\377"}, NULL};
+
+    (void)state;
+    job.envp = env;
+    assert_int_equal(run(PREFLIGHT_BIT(ENV)), PREFLIGHT_FATAL);
+    has(PREFLIGHT_FATAL, "^NCCL_SOCKET_IFNAME=a?[31m?b?: no interface");
+    n_found = 0;
+    job.checks = PREFLIGHT_BIT(IFACE);
+    assert_int_equal(preflight_look(&job, &out), PREFLIGHT_FATAL);
+    has(PREFLIGHT_FATAL, "^NCCL_SOCKET_IFNAME=a?[31m?b?: no interface");
+}
+
 static void test_loopback_for_others(void **state)
 {
     char *env[] = {(char[]){"NCCL_SOCKET_IFNAME=lo"}, NULL};
@@ -472,6 +487,7 @@ int main(void)
         CASE(test_limits),
         CASE(test_memlock),
         CASE(test_variables),
+        CASE(test_odd_bytes),
         CASE(test_loopback_for_others),
         CASE(test_storage),
         CASE(test_no_probe),
