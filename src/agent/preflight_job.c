@@ -41,5 +41,5 @@ void preflight_job_of(const struct options *o, unsigned nproc,
     add_dir(ret, o->log_dir, "--log-dir", PREFLIGHT_WRITES);
     add_dir(ret, tmp && *tmp ? tmp : "/tmp",
             tmp && *tmp ? "TMPDIR" : "the folder for temporary files",
-            PREFLIGHT_WRITES);
+            PREFLIGHT_WRITES_THERE);
 }

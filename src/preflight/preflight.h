@@ -33,7 +33,11 @@ struct preflight_finding {
     char yaml[640]; /* Lines for a manifest, or "". */
 };
 
-enum preflight_use { PREFLIGHT_READS, PREFLIGHT_WRITES };
+enum preflight_use {
+    PREFLIGHT_READS,
+    PREFLIGHT_WRITES,
+    PREFLIGHT_WRITES_THERE, /* Nobody makes the folder where it is not. */
+};
 
 struct preflight_dir {
     const char *path;   /* Borrowed. */

@@ -46,6 +46,12 @@ static const char *fix_of(int e, enum preflight_use use)
                    ? "it is not in this pod: look at the volume, its mountPath "
                      "and subPath"
                    : "make it, or mount a volume there";
+    case ENOTDIR:
+        return "a part of the path is a file: name a folder";
+    case ENAMETOOLONG:
+    case ELOOP:
+        return "name the folder by a shorter path, without links that lead in "
+               "a circle";
     case ENOSPC:
     case EDQUOT:
         return "free space, a larger volume (resources.requests.storage, "
@@ -160,6 +166,17 @@ static void say_changed(const struct preflight_sink *s,
     finding_add(s, &f);
 }
 
+static void say_absent(const struct preflight_sink *s,
+                       const struct preflight_dir *d)
+{
+    struct preflight_finding f = finding_new(PREFLIGHT_WARN);
+
+    FINDING_SET(f.what, "%s: '%.200s' is not there", d->option, d->path);
+    FINDING_SET(f.why, "programs fail that want it, or take another folder");
+    FINDING_SET(f.fix, "%s", fix_of(ENOENT, d->use));
+    finding_add(s, &f);
+}
+
 static void check_free(const struct preflight_sink *s,
                        const struct preflight_dir *d, const char *dir)
 {
@@ -188,6 +205,11 @@ static void check_writes(const struct preflight_sink *s,
     autofree char *block = malloc(BLOCK), *room = malloc(BLOCK);
     int e = block && room ? nearest(d->path, dir) : ENOMEM;
 
+    if (e == 0 && d->use == PREFLIGHT_WRITES_THERE &&
+        strcmp(dir, d->path) != 0) {
+        say_absent(s, d);
+        return;
+    }
     if (e == 0) {
         finding_step(s, "writing to %.200s", dir);
         e = write_and_read(dir, block, room);

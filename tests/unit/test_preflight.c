@@ -314,6 +314,17 @@ static void test_storage(void **state)
     job.n_dirs = 1;
     assert_int_equal(run(PREFLIGHT_BIT(STORAGE)), PREFLIGHT_FATAL);
     has(PREFLIGHT_FATAL, "Not a directory");
+    has(PREFLIGHT_FATAL, "name a folder");
+    put("/data/sub/x", NULL);
+    (void)snprintf(dir, sizeof dir, "%s/data/sub", root);
+    job.dirs[0] = (struct preflight_dir){dir, "TMPDIR",
+                                         PREFLIGHT_WRITES_THERE};
+    assert_true(run(PREFLIGHT_BIT(STORAGE)) <= PREFLIGHT_WARN);
+    has(PREFLIGHT_PASS, "TMPDIR: 1 MiB written");
+    job.dirs[0].path = deep; /* Nobody makes it. */
+    assert_int_equal(run(PREFLIGHT_BIT(STORAGE)), PREFLIGHT_WARN);
+    has(PREFLIGHT_WARN, "/dir/sub' is not there");
+    assert_int_equal(n_found, 1);
 }
 
 /* agent-probe, as a script in PATH that answers with `body`. */
