@@ -124,8 +124,10 @@ static void say_failed(const struct preflight_sink *s, int code)
 
     FINDING_SET(what, "an all-reduce over %u pod%s failed: %s (%d); its lines "
                 "are on stderr", s->job->nnodes, text_plural(s->job->nnodes),
-                code == 1 ? "a result is wrong" : row ? row->meaning
-                                                      : "a rank failed", code);
+                code < 0    ? strerror(-code)
+                : code == 1 ? "a result is wrong"
+                : row       ? row->meaning
+                            : "a rank failed", code);
     say(s, row && !row->retry ? PREFLIGHT_FATAL : PREFLIGHT_RETRY, what,
         code == ERR_BARRIER
             ? "look at the other pods: all of them need --preflight with "

@@ -70,7 +70,11 @@ static json_t *ask(const struct preflight_sink *s)
     code = ask_run(argv, NULL, buf, ASK_MAX);
     all = code == 0 ? json_loads(buf, JSON_REJECT_DUPLICATES, NULL) : NULL;
     part = json_object_get(all, word);
-    if (!json_is_object(part)) {
+    if (code < 0) {
+        say(s, PREFLIGHT_RETRY, "workers would not start, either", "raise the "
+            "limits of open files and processes (ulimit -n, ulimit -u, "
+            "pids.max)", "agent-probe cannot be started: %s", strerror(-code));
+    } else if (!json_is_object(part)) {
         say(s, PREFLIGHT_RETRY, "nothing is known of this part of the machine",
             "run agent-probe by hand in this pod", "agent-probe --only %s "
             "ended with %d%s", word, code,

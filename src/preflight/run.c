@@ -175,6 +175,21 @@ static void say_died(struct one *o, bool in_time, int status, uint32_t limit)
     take(o, &f);
 }
 
+/* Its own limit of files is as it is on each node. */
+static void say_none(struct one *o, int e)
+{
+    struct preflight_finding f = finding_new(e == EMFILE ? PREFLIGHT_FATAL
+                                                         : PREFLIGHT_RETRY);
+
+    FINDING_SET(f.what, "no process for the check: %s", strerror(e));
+    FINDING_SET(f.why, "workers would not start, either");
+    FINDING_SET(f.fix, "%s", e == EMFILE || e == ENFILE
+                ? "raise the limit of open files (ulimit -n; of the node: "
+                  "fs.file-max)"
+                : "raise the limit of processes (ulimit -u, pids.max)");
+    take(o, &f);
+}
+
 static enum preflight_level run_one(const struct preflight_job *job,
                                     const struct preflight_out *out,
                                     enum preflight_check check)
@@ -191,13 +206,7 @@ static enum preflight_level run_one(const struct preflight_job *job,
     if (pid == 0)
         run_child(job, check, fd);
     if (pid < 0) {
-        struct preflight_finding f = finding_new(PREFLIGHT_RETRY);
-
-        FINDING_SET(f.what, "no process for the check: %s", strerror(-pid));
-        FINDING_SET(f.why, "workers would not start, either");
-        FINDING_SET(f.fix, "raise the limit of processes (ulimit -u, "
-                    "pids.max)");
-        take(&o, &f);
+        say_none(&o, -pid);
     } else {
         in_time = read_all(&o, fd, start_ms + limit);
         if (!in_time)

@@ -5,6 +5,7 @@
 #include "preflight/check.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -340,6 +341,32 @@ static void put_probe(const char *body)
     assert_int_equal(setenv("PATH", path, 1), 0);
 }
 
+/* Files are open up to the limit. */
+static void test_no_files(void **state)
+{
+    struct rlimit was, low;
+    int fds[64], n = 0, r;
+
+    (void)state;
+    put_probe("exit 0");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    low = was;
+    low.rlim_cur = 64;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while ((r = open("/dev/null", O_RDONLY)) >= 0)
+        fds[n++] = r;
+    assert_int_equal(run(PREFLIGHT_BIT(ENV)), PREFLIGHT_FATAL);
+    has(PREFLIGHT_FATAL, "no process for the check: Too many open files");
+    has(PREFLIGHT_FATAL, "ulimit -n");
+    (void)close(fds[--n]);
+    (void)close(fds[--n]); /* For the check itself. */
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_RETRY);
+    has(PREFLIGHT_RETRY, "^agent-probe cannot be started: Too many open");
+    while (n > 0)
+        (void)close(fds[--n]);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+}
+
 static void test_no_probe(void **state)
 {
     (void)state;
@@ -501,6 +528,7 @@ int main(void)
         CASE(test_odd_bytes),
         CASE(test_loopback_for_others),
         CASE(test_storage),
+        CASE(test_no_files),
         CASE(test_no_probe),
         CASE(test_probe_says),
         CASE(test_a_check_that_hangs),
