@@ -63,15 +63,26 @@ bool ddp_cuda_open(struct ddp_cuda *ret, bool fresh, char why[DDP_CUDA_WHY])
     return false;
 }
 
-bool ddp_cuda_is_device(const struct ddp_cuda *c, const void *p)
+/* Errors that stay. Others are CUDA 10's word for unknown memory, and those of
+ * a machine without a GPU, where all memory is the host's. */
+static bool is_broken(int error)
+{
+    return error == DDP_CUDA_ECC ||
+           (error >= DDP_CUDA_BROKEN && error < DDP_CUDA_BROKEN + 100);
+}
+
+int ddp_cuda_is_device(const struct ddp_cuda *c, const void *p)
 {
     struct ddp_cuda_attributes a;
+    int e;
 
+    if (!p)
+        return 0;
     memset(&a, 0, sizeof a);
-    if (!p || c->attributes(&a, p) != 0) {
-        if (p)
-            (void)c->last_error(); /* CUDA 10 and before: unknown memory. */
-        return false;
+    e = c->attributes(&a, p);
+    if (e != 0) {
+        (void)c->last_error();
+        return is_broken(e) ? -e : 0;
     }
     return a.type == DDP_CUDA_DEVICE || a.type == DDP_CUDA_MANAGED;
 }

@@ -32,8 +32,9 @@ struct ddp_cuda {
  * one that has device memory must have. False: there is none, and why. */
 bool ddp_cuda_open(struct ddp_cuda *ret, bool fresh, char why[DDP_CUDA_WHY]);
 
-/* Device or managed memory. */
-bool ddp_cuda_is_device(const struct ddp_cuda *c, const void *p);
+/* 1: device or managed memory; 0: not; -error: CUDA cannot tell, as a kernel
+ * or a copy has broken it for this process. */
+int ddp_cuda_is_device(const struct ddp_cuda *c, const void *p);
 
 /* 1: what was on the stream when the event was recorded is done; 0: not yet;
  * -error. */

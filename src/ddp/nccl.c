@@ -12,15 +12,31 @@ void ddp_nccl_look(struct ddp_comm *c)
     (void)ddp_cuda_open(&c->cuda, false, why);
 }
 
+int ddp_nccl_is_device(struct ddp_comm *c, const char *name, const void *p,
+                       bool *ret, struct ddp_error *err)
+{
+    int kind = ddp_cuda_is_device(&c->cuda, p);
+
+    *ret = kind > 0;
+    if (kind >= 0)
+        return 0;
+    (void)ddp_fault(err, DDP_ESYSTEM, c->rank, c->rank, "%s: rank %d: CUDA has "
+                    "failed before: %s (%d); CUDA_LAUNCH_BLOCKING=1 shows "
+                    "where", name, c->rank, c->cuda.text(-kind), -kind);
+    ddp_comm_break(c, err);
+    return err->code;
+}
+
 int ddp_nccl_wants(struct ddp_comm *c, const struct ddp_request *q,
                    const void *stream, bool *ret, struct ddp_error *err)
 {
     const char *name = ddp_what_name(q->what);
     char why[DDP_CUDA_WHY];
-    bool send, recv;
+    bool send = false, recv = false;
+    int rc;
 
     *ret = false;
-    if (q->what == DDP_BARRIER)
+    if (q->what == DDP_BARRIER || c->broken.code)
         return 0;
     if (!c->cuda.handle && !stream)
         return 0;
@@ -31,8 +47,11 @@ int ddp_nccl_wants(struct ddp_comm *c, const struct ddp_request *q,
         *ret = stream != NULL;
         return 0;
     }
-    send = ddp_cuda_is_device(&c->cuda, q->send);
-    recv = ddp_cuda_is_device(&c->cuda, q->recv);
+    rc = ddp_nccl_is_device(c, name, q->send, &send, err);
+    if (!rc)
+        rc = ddp_nccl_is_device(c, name, q->recv, &recv, err);
+    if (rc)
+        return rc;
     if (send != recv)
         return ddp_fault(err, DDP_EINVAL, c->rank, -1, "%s: one buffer is in "
                          "device memory and the other in host memory", name);

@@ -20,6 +20,12 @@ struct ddp_nccl;
  * stream may be a device's. */
 void ddp_nccl_look(struct ddp_comm *c);
 
+/* Whether `p` is device memory, for the call `name`. 0, or DDP_ESYSTEM where
+ * CUDA has failed before: the communicator ends, as the call would read a
+ * device's memory as the host's. */
+int ddp_nccl_is_device(struct ddp_comm *c, const char *name, const void *p,
+                       bool *ret, struct ddp_error *err);
+
 /* Whether the call's memory is a device's; *ret is that. 0, or DDP_EINVAL or
  * DDP_ENOTSUP. Opens the CUDA runtime where a stream is given. */
 int ddp_nccl_wants(struct ddp_comm *c, const struct ddp_request *q,

@@ -53,7 +53,9 @@ enum ddp_cuda_memory {
     DDP_CUDA_MANAGED,
 };
 
+#define DDP_CUDA_ECC 214
 #define DDP_CUDA_NOT_READY 600
+#define DDP_CUDA_BROKEN 700 /* An illegal address; to 799 they are like it. */
 #define DDP_CUDA_COPY_DEFAULT 4
 #define DDP_CUDA_EVENT_PLAIN 2  /* Without timing. */
 #define DDP_CUDA_STREAM_PLAIN 1 /* Does not wait for the default one. */

@@ -1,6 +1,7 @@
 /* reducer_device: see reducer_device.h. */
 #include "ddp/reducer_device.h"
 #include "ddp/fault.h"
+#include "ddp/nccl.h"
 #include "ddp/reduce.h"
 
 #include <stdlib.h>
@@ -29,9 +30,15 @@ int ddp_reducer_where(struct ddp_comm *c, const struct ddp_param *params,
                          "stream is given, and there is no CUDA runtime: %s",
                          why);
     for (size_t i = 0; i < n; i++) {
-        n_used += params[i].count > 0;
-        n_device += params[i].count > 0 &&
-                    ddp_cuda_is_device(&c->cuda, params[i].grad);
+        bool is_device = false;
+
+        if (params[i].count == 0)
+            continue;
+        if (ddp_nccl_is_device(c, "ddp_reducer_new", params[i].grad,
+                               &is_device, e))
+            return e->code;
+        n_used++;
+        n_device += is_device;
     }
     if (n_device != 0 && n_device != n_used)
         return ddp_fault(e, DDP_EINVAL, c->rank, -1, "ddp_reducer_new: %zu of "

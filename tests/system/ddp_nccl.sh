@@ -136,6 +136,12 @@ each "CUDA's own errors" \
     'rank 1: NCCL: an illegal memory access was encountered'
 is "NCCL is aborted on all" "$(ended)" \
     "abort 0, 1, 2, start of 0, start of 1, start of 2, "
+FAKE_RANK=1 ranks 3 broken loop 3
+each "and those of a kernel before the call: no memory is the host's then" \
+    'rank 1: CUDA has failed before: an illegal memory access .*\(700\)'
+FAKE_RANK=1 ranks 3 broken reducer
+each "nor a reducer's" \
+    'ddp_reducer_new: rank 1: CUDA has failed before: an illegal memory'
 FAKE_RANK=1 ranks 3 'illegal access' queue 10
 each "the same of queued calls" \
     'rank 1: NCCL: an illegal memory access was encountered'

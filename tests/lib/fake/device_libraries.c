@@ -163,6 +163,8 @@ int cudaGetDevice(int *d) { return *d = 0, 0; }
 
 int cudaPointerGetAttributes(int *ret, const void *p)
 {
+    if (goes_wrong("broken"))
+        return 700;
     ret[0] = arena && (const char *)p >= arena &&
                      (const char *)p < arena + ARENA ? 2 : 0;
     return 0;
@@ -336,7 +338,8 @@ struct config {
 
 int ncclGetVersion(int *v)
 {
-    *v = goes_wrong("2.17") ? 21701 : goes_wrong("2.18") ? 21801
+    *v = goes_wrong("2.17") ? 21701
+         : goes_wrong("2.18") ? 21801
          : goes_wrong("3.0") ? 30000 : goes_wrong("2.30") ? 23001 : 22703;
     return goes_wrong("no version");
 }
