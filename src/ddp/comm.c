@@ -212,7 +212,7 @@ void ddp_comm_free(struct ddp_comm *c)
 
     if (!c)
         return;
-    ddp_nccl_free(c->nccl, c->broken.code != 0);
+    ddp_nccl_free(c->nccl, c->broken.code != 0 || atomic_load(&c->is_aborted));
     ddp_comm_end(c, &bye);
     ddp_pairs_free(&c->links);
     ddp_pairs_free(&c->rail);

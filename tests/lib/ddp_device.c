@@ -8,6 +8,7 @@
  *   ddp_device queue N     N queued calls, each on the result of the last
  *   ddp_device queue-die N the same, and the last rank exits in the middle
  *   ddp_device unwaited N  N queued calls that nobody waits for
+ *   ddp_device drop N      the same, and they are aborted
  *   ddp_device reducer     gradients in device memory, over some steps
  *   ddp_device leave       a reducer is freed while its buckets are queued
  *   ddp_device abort       rank 0 is aborted by a thread while all wait
@@ -303,8 +304,11 @@ int main(int argc, char **argv)
         rc = wrong(&e);
     else if (!strcmp(what, "queue") || !strcmp(what, "queue-die"))
         rc = queue(n, what[5] == '-', &e);
-    else if (!strcmp(what, "unwaited"))
+    else if (!strcmp(what, "unwaited") || !strcmp(what, "drop")) {
         rc = unwaited(n, &e);
+        if (what[0] == 'd')
+            (void)ddp_abort(comm);
+    }
     else if (!strcmp(what, "loop") || !strcmp(what, "die"))
         rc = loop(n, what[0] == 'd', &e);
     else if (!strcmp(what, "abort")) {

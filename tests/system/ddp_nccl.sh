@@ -178,6 +178,9 @@ is "what nobody waits for is done before the end" "$rc $(ended)" \
 FAKE_RANK=0 ranks 3 'never arrives' unwaited 5
 is "or aborted, where it hangs" "$rc $(ended)" \
     "0 abort 0, 1, 2, start of 0, start of 1, start of 2, "
+ranks 1 fine drop 5
+is "or where it was aborted: nothing is waited for" "$rc $(ended)" \
+    "0 abort 0, start of 0, "
 ranks 1 'abort hangs' loop 1
 is "an abort that hangs is left behind" \
     "$rc $(grep -c 'rank 0: NCCL: internal error' "$T/out")" "3 1"
