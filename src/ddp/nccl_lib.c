@@ -61,7 +61,7 @@ static bool check(struct ddp_nccl_lib *l, char *why, size_t cap)
     if (at && dladdr(at, &info) && info.dli_fname)
         (void)snprintf(l->path, sizeof l->path, "%s", info.dli_fname);
     memcpy(&l->get_version, &at, sizeof at);
-    if (!at || l->get_version(&l->version) != 0) {
+    if (!at || l->get_version(&l->version) != 0 || l->version <= 0) {
         (void)snprintf(why, cap, "%s does not tell its version", l->path);
         return false;
     }

@@ -93,6 +93,8 @@ each "no NCCL: code and why" \
     'code -4 peer 0: .*rank 0: NCCL cannot be opened: libnccl.so.2'
 ranks 3 2.17 loop 1
 each "too old: said with the path" 'is NCCL 2.17.1: 2.18 or a later 2.x'
+ranks 3 'below 0' loop 1
+each "none at all" 'libcudart.so.13 does not tell its version|libnccl.so.2 does'
 ranks 3 3.0 loop 1
 each "another NCCL altogether" 'is NCCL 3.0.0: 2.18 or'
 for v in 2.18 2.30; do

@@ -338,7 +338,7 @@ struct config {
 
 int ncclGetVersion(int *v)
 {
-    *v = goes_wrong("2.17") ? 21701
+    *v = goes_wrong("below 0") ? -5 : goes_wrong("2.17") ? 21701
          : goes_wrong("2.18") ? 21801
          : goes_wrong("3.0") ? 30000 : goes_wrong("2.30") ? 23001 : 22703;
     return goes_wrong("no version");
