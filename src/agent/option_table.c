@@ -225,7 +225,7 @@ static const struct opt_row rows[] = {
              "--barrier-timeout bounds it.",
      .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-backoff", backoff, "1s:30s",
-             "Wait before a restart; doubles, with jitter."),
+             "Wait before a restart; doubles, with jitter, in these bounds."),
      .max = 24 * HOUR, .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-reset", duration, "10m",
              "Health after which the back-off starts over."),

@@ -88,6 +88,21 @@ bool bar_may_restart(const struct barrier *b, uint64_t now_ms, char *why,
     return false;
 }
 
+/* Up to a quarter more, so that jobs do not march in step; up to a quarter
+ * less where that would be above the maximum. Never below the minimum. */
+static uint64_t jitter(struct barrier *b, uint64_t d)
+{
+    uint64_t max = b->cfg.backoff_max_ms, low = d, high = d + d / 4;
+
+    if (high > max) {
+        high = max;
+        low = max - d / 4;
+    }
+    if (low < b->cfg.backoff_min_ms && b->cfg.backoff_min_ms <= max)
+        low = b->cfg.backoff_min_ms;
+    return low + (high - low) * (bar_random(b) % 1024) / 1024;
+}
+
 static uint64_t backoff_ms(struct barrier *b, uint32_t in_a_row)
 {
     uint64_t d = b->cfg.backoff_min_ms;
@@ -101,8 +116,7 @@ static uint64_t backoff_ms(struct barrier *b, uint32_t in_a_row)
     }
     if (d > b->cfg.backoff_max_ms)
         d = b->cfg.backoff_max_ms;
-    /* Up to a quarter less, so that jobs do not march in step. */
-    return d - d / 4 * (bar_random(b) % 1024) / 1024;
+    return jitter(b, d);
 }
 
 uint64_t bar_count_restart(struct barrier *b, uint64_t now_ms,

@@ -239,7 +239,7 @@ static void test_again(void **state)
     m.serial = m.in_a_row = 2;
     say(2000, 1, m);
     told("0:AGAIN 1:AGAIN ");
-    assert_in_range(last.delay_ms, 1500, 2000);
+    assert_in_range(last.delay_ms, 2000, 2500);
     m.serial = 3;
     say(3000, 1, m);
     told("0:END 1:END ");
@@ -298,7 +298,8 @@ static void test_no_budget(void **state)
     assert_int_equal(b.end.code, 3);
 }
 
-/* Doubles up to the maximum; up to a quarter less, never more. */
+/* Doubles up to the maximum, and up to a quarter more; never below the minimum
+ * or above the maximum. */
 static void test_backoff_bounds(void **state)
 {
     struct barrier_config c = usual(2);
@@ -314,7 +315,8 @@ static void test_backoff_bounds(void **state)
         run_with(&c);
         for (unsigned i = 0; i < 8; i++) {
             fail_with(now, 1);
-            assert_in_range(last.delay_ms, want - want / 4, want);
+            assert_in_range(last.delay_ms, want < 30000 ? want : 22500,
+                            want < 24000 ? want + want / 4 : 30000);
             assert_int_equal(b.not_before_ms,
                              now + BARRIER_SETTLE_MS + last.delay_ms);
             if (i == 0 && last.delay_ms < shortest)
@@ -348,6 +350,20 @@ static void test_backoff_edges(void **state)
     run_with(&c);
     fail_with(1000, 1);
     assert_in_range(last.delay_ms, 3000, 4000);
+
+    /* As long as is said, each time. */
+    c.backoff_min_ms = c.backoff_max_ms = 4000;
+    for (c.seed = 1; c.seed < 100; c.seed++) {
+        run_with(&c);
+        fail_with(1000, 1);
+        assert_int_equal(last.delay_ms, 4000);
+    }
+    c.backoff_max_ms = 4100; /* Less than a quarter more. */
+    for (c.seed = 1; c.seed < 100; c.seed++) {
+        run_with(&c);
+        fail_with(1000, 1);
+        assert_in_range(last.delay_ms, 4000, 4100);
+    }
 }
 
 static void test_health_resets_the_backoff(void **state)
@@ -360,10 +376,10 @@ static void test_health_resets_the_backoff(void **state)
     fail_with(1000, 1);
     gather(1100);
     fail_with(5000, 1);
-    assert_in_range(last.delay_ms, 1500, 2000);
+    assert_in_range(last.delay_ms, 2000, 2500);
     gather(5100);
     fail_with(b.round_ms + c.restart_reset_ms, 1);
-    assert_in_range(last.delay_ms, 750, 1000);
+    assert_in_range(last.delay_ms, 1000, 1250);
     assert_int_equal(b.n_restarts, 3); /* The budget is the job's. */
 }
 
@@ -403,8 +419,8 @@ static void test_free_ends_reset_the_backoff(void **state)
         gather(end + BARRIER_RESUME_MS + 100);
         fail_with(end + 10000, 1);
         assert_int_equal(b.n_restarts, 2);
-        assert_in_range(last.delay_ms, healthy ? 750 : 1500,
-                        healthy ? 1000 : 2000);
+        assert_in_range(last.delay_ms, healthy ? 1000 : 2000,
+                        healthy ? 1250 : 2500);
     }
 }
 
