@@ -33,7 +33,7 @@ static void test_alone(void **state)
     ends(12, 0, 143);
     pod_swept(&p, 13, 0, false);
     pod_swept(&p, 13, 0, false);
-    look(13, "waiting", "the next round starts in 95 ms");
+    look(13, "waiting", "the next round starts in 99 ms");
     assert_non_null(strstr(s.cause, "rank 1 (local rank 1"));
     pod_timeout(&p, 113);
     look(114, "running", "");
