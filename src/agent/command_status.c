@@ -3,12 +3,10 @@
 #include "agent/command_status.h"
 
 #include "agent/http.h"
-#include "agent/status_socket.h"
+#include "agent/status_find.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "base/text.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,14 +14,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define REPLY_MAX (32u << 20)
 #define REPLY_MS 5000    /* Until the answer is there, all of it. */
 #define WATCH_MS 1000
-#define SECONDS_SHOWN 8
 
 struct reply {
     char *buf; /* To be freed. */
@@ -120,121 +116,6 @@ static int ask(int fd, const char *path, bool json, struct reply *ret,
     return r;
 }
 
-/* --- which agent --- */
-
-static int no_access(const char *path, struct err *e)
-{
-    return err_set(e, ERR_AUTH, "the agent at %s is that of another user: ask "
-                   "as the user that it runs as, or as root", path);
-}
-
-static int connect_asked(const char *path, struct err *e)
-{
-    int fd = status_socket_connect(path, true);
-
-    if (fd >= 0)
-        return fd;
-    if (fd == -EACCES || fd == -EPERM)
-        return no_access(path, e);
-    return err_set(e, ERR_RESOURCE, "no agent answers at --socket %s: %s",
-                   path, strerror(-fd));
-}
-
-struct seconds { /* Second agents that answer: /run/agent-123.sock. */
-    char path[STATUS_SOCKET_PATH_MAX];
-    int fd; /* Of the last one found. */
-    unsigned n;
-    struct text list;
-};
-
-/* `place` is the first agent's name, "/run/agent.sock". */
-static void look_beside(const char *place, struct seconds *s)
-{
-    const char *name = strrchr(place, '/') + 1;
-    size_t stem = strlen(name) - strlen(".sock");
-    char dir[STATUS_SOCKET_PATH_MAX], path[STATUS_SOCKET_PATH_MAX];
-    const struct dirent *ent;
-    DIR *d;
-
-    (void)snprintf(dir, sizeof dir, "%.*s", (int)(name - place), place);
-    d = opendir(dir);
-    while (d && (ent = readdir(d)) != NULL) {
-        const char *digits = ent->d_name + stem + 1;
-        int n, fd;
-
-        if (strncmp(ent->d_name, name, stem) != 0 ||
-            ent->d_name[stem] != '-' ||
-            strcmp(digits + strspn(digits, "0123456789"), ".sock") != 0)
-            continue;
-        n = snprintf(path, sizeof path, "%s%s", dir, ent->d_name);
-        fd = n < (int)sizeof path ? status_socket_connect(path, false) : -1;
-        if (fd < 0)
-            continue;
-        mem_close_at(&s->fd);
-        s->fd = fd;
-        (void)text_copy(s->path, sizeof s->path, path);
-        if (s->n++ < SECONDS_SHOWN)
-            text_add(&s->list, " %s", path);
-    }
-    if (d)
-        (void)closedir(d);
-}
-
-/* Nobody has a first agent's name: the only second one is meant. */
-static int connect_second(char *path, const char *tried, struct err *e)
-{
-    char place[STATUS_SOCKET_PATH_MAX], list[1024], other[80] = "";
-    struct stat init;
-    struct seconds s = {.fd = -1};
-
-    text_init(&s.list, list, sizeof list);
-    for (unsigned i = 0; i < STATUS_SOCKET_PLACES; i++)
-        if (status_socket_place(i, geteuid(), getenv("XDG_RUNTIME_DIR"),
-                                place))
-            look_beside(place, &s);
-    if (s.n == 1) {
-        (void)text_copy(path, STATUS_SOCKET_PATH_MAX, s.path);
-        return s.fd;
-    }
-    mem_close_at(&s.fd);
-    if (s.n > 1)
-        return err_set(e, ERR_USAGE, "%u agents run here: choose one by "
-                       "--socket:%s", s.n, list);
-    /* In a container, asked as root: docker exec -u 0. */
-    if (stat("/proc/1", &init) == 0 && init.st_uid != 0 &&
-        init.st_uid != geteuid())
-        (void)snprintf(other, sizeof other, "; PID 1 is of uid %u: if it is "
-                       "agent, ask as that uid", (unsigned)init.st_uid);
-    return err_set(e, ERR_RESOURCE, "no agent runs here: none answers at %s%s; "
-                   "another place is asked with --socket PATH", tried, other);
-}
-
-/* Connect to `o->socket` or where an agent is; `path` is then where. */
-static int find_agent(const struct options *o, char *path, struct err *e)
-{
-    char tried[512];
-    struct text t;
-    int fd;
-
-    if (o->socket) {
-        (void)text_copy(path, STATUS_SOCKET_PATH_MAX, o->socket);
-        return connect_asked(path, e);
-    }
-    text_init(&t, tried, sizeof tried);
-    for (unsigned i = 0; i < STATUS_SOCKET_PLACES; i++) {
-        if (!status_socket_place(i, geteuid(), getenv("XDG_RUNTIME_DIR"),
-                                 path))
-            continue;
-        fd = status_socket_connect(path, false);
-        if (fd >= 0)
-            return fd;
-        if (fd == -EACCES)
-            return no_access(path, e);
-        text_add(&t, "%s%s", t.len ? ", " : "", path);
-    }
-    return connect_second(path, tried, e);
-}
-
 /* --- what is shown --- */
 
 /* On a terminal lines are cut at its edge: a table that wraps is none. */
@@ -281,7 +162,7 @@ static int once(const struct options *o, struct err *e)
 {
     char path[STATUS_SOCKET_PATH_MAX];
     struct reply r = {0};
-    autoclose int fd = find_agent(o, path, e);
+    autoclose int fd = status_find(o->socket, path, e);
     int code;
 
     if (fd < 0)
@@ -290,6 +171,9 @@ static int once(const struct options *o, struct err *e)
         return -e->code;
     code = show(o, &r.http);
     free(r.buf);
+    /* Not below the table where this is repainted, nor for programs. */
+    if (!o->socket && !o->json && !o->watch)
+        status_say_others(path);
     return code;
 }
 

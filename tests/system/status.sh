@@ -157,10 +157,17 @@ if unshare -m true 2>/dev/null; then
     places '"$1" -- sleep 1000 & a=$!; '"$wait_up"'
         "$1" -- sleep 1000 & b=$!
         until [ -S /run/agent-$b.sock ]; do sleep .05; done
+        "$1" status --json >/dev/null; "$1" status --socket /run/agent.sock
+        "$1" status >/tmp/o 2>/tmp/e; wc -l </tmp/e
+        grep "^agent .* pid $a " /tmp/o
+        grep "^agent: also here: pid $b, agent status --socket /run/agent-$b.sock$" /tmp/e
         kill -TERM $a; wait $a; '"$wait_up"'
         "$1" status --json | grep -o "\"agent_pid\":$b"
         kill -TERM $b; wait $b; ls -A /run'
     has "the only second agent is found, too" "$T/out" '"agent_pid":'
+    has "and told of beside the first" "$T/out" '^agent: also here: pid '
+    has "in one line" "$T/out" '^1$'
+    hasnt "not with --json or --socket" "$T/err" 'also here'
     places 'mount -o remount,ro /run; mount -o remount,ro /tmp
         "$1" -v -- sh -c "sleep .2; exit 3"
         echo rc $?'
