@@ -4,8 +4,10 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "rendezvous/port.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 int loop_barrier_new(struct loop *l, struct err *e)
@@ -56,13 +58,29 @@ void loop_say_cpus(const struct plan *p)
     }
 }
 
+/* Who has the port is looked for here alone, not at each start. */
+static void say_port(const struct plan *p)
+{
+    unsigned first = p->o->master_port;
+    char who[PORT_WHO_MAX], later[64] = "";
+
+    if (!log_shows(LOG_INFO))
+        return;
+    port_master_holder(p->master_port_taken, who, sizeof who);
+    if (p->master_port_taken != first)
+        (void)snprintf(later, sizeof later, "with the ports after it cannot be "
+                       "had: %u ", p->master_port_taken);
+    log_info("the default --master-port %u %sis taken%s%s; the workers get "
+             "MASTER_PORT=%u", first, later, who[0] ? " by " : "", who,
+             p->master_port);
+}
+
 void loop_say_plan(const struct plan *p)
 {
     const struct options *o = p->o;
 
-    if (p->master_port_moved && !o->torchrun.is_c10d) /* There any will do. */
-        log_info("the default --master-port %u is taken; the workers get "
-                 "MASTER_PORT=%u", o->master_port, p->master_port);
+    if (p->master_port_taken && !o->torchrun.is_c10d) /* There any will do. */
+        say_port(p);
     if (p->token.is_open)
         log_warning("--token-file %s may be read by every user (mode %04o): "
                     "use mode 0400, in Kubernetes the Secret volume's "

@@ -259,7 +259,7 @@ int plan_make(struct plan *ret, const struct options *o, char *const *envp,
     }
     if (r == 0 && ret->node_rank == 0)
         r = port_claim(&ret->master_port, count_ports(ret),
-                       o->master_port_given, &ret->master_port_moved, e);
+                       o->master_port_given, &ret->master_port_taken, e);
     return r;
 }
 

@@ -30,7 +30,7 @@ struct plan {
     char host[FAILURE_HOST_MAX];
     char zero[320];              /* "host:port" of pod 0's barrier. */
     unsigned master_port;
-    bool master_port_moved;      /* The default was taken. */
+    unsigned master_port_taken;  /* So another was chosen; 0: none was. */
     struct auth auth;
     struct token_notes token;
     uint32_t n_guests;           /* Pod 0: as in struct barrier_config. */

@@ -18,6 +18,8 @@
 
 #define PORT_MAX 65535u
 
+#define CLAIM_NAME "agent-%s-port-%u" /* "master", say, and a port. */
+
 /* The descriptor stays open, and the name taken, until agent ends. */
 bool port_claim_name(const char *what, unsigned port)
 {
@@ -27,8 +29,7 @@ bool port_claim_name(const char *what, unsigned port)
 
     if (fd < 0)
         return true; /* Without it there is only the look at the port. */
-    n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "agent-%s-port-%u",
-                 what, port);
+    n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, CLAIM_NAME, what, port);
     if (bind(fd, (struct sockaddr *)&a,
              (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
                          (size_t)n)) == 0)
@@ -85,35 +86,34 @@ static unsigned first_taken(unsigned port, unsigned n)
     return 0;
 }
 
-int port_claim(unsigned *port, unsigned n, bool asked, bool *ret_moved,
+int port_claim(unsigned *port, unsigned n, bool asked, unsigned *ret_taken,
                struct err *e)
 {
-    char who[128];
+    char who[PORT_WHO_MAX];
     unsigned other = 0, taken = first_taken(*port, n);
 
-    *ret_moved = false;
+    *ret_taken = 0;
     if (!taken && port_claim_name("master", *port))
         return 0;
-    if (asked && taken > *port) {
-        port_holder(taken, who, sizeof who);
+    taken = taken ? taken : *port;
+    if (asked)
+        port_master_holder(taken, who, sizeof who);
+    if (asked && taken > *port)
         return err_set(e, ERR_RESOURCE,
                        "--master-port %u: the workers listen on %u ports from "
                        "it on, and %u is taken%s%s: give another one, or none "
                        "to have a free one chosen", *port, n, taken,
                        who[0] ? " by " : "", who);
-    }
-    if (asked) {
-        port_holder(*port, who, sizeof who);
+    if (asked)
         return err_set(e, ERR_RESOURCE,
                        "--master-port %u is taken%s%s: give another one, or "
                        "none to have a free one chosen",
                        *port, who[0] ? " by " : "", who);
-    }
     for (int i = 0; i < 100; i++)
         if (is_free(0, &other) && other && other + n - 1 <= PORT_MAX &&
             !first_taken(other, n) && port_claim_name("master", other)) {
             *port = other;
-            *ret_moved = true;
+            *ret_taken = taken;
             return 0;
         }
     return err_set(e, ERR_RESOURCE, "no free TCP port for MASTER_PORT");
@@ -147,6 +147,24 @@ static unsigned long listen_inode(const char *path, unsigned port)
                          "%lu", &p, &state, &found) == 3 &&
             p == port && state == 10)
             inode = found;
+    return inode;
+}
+
+/* Inode of the socket that has this claim's name, from /proc/net/unix. */
+static unsigned long claim_inode(const char *what, unsigned port)
+{
+    char line[512], want[64];
+    unsigned long inode = 0, found;
+    int at;
+    autofclose FILE *f = fopen("/proc/net/unix", "re");
+
+    (void)snprintf(want, sizeof want, "@" CLAIM_NAME "\n", what, port);
+    while (f && !inode && fgets(line, sizeof line, f)) {
+        at = 0;
+        if (sscanf(line, "%*s %*s %*s %*s %*s %*s %lu %n", &found, &at) == 1 &&
+            at > 0 && strcmp(line + at, want) == 0)
+            inode = found;
+    }
     return inode;
 }
 
@@ -186,24 +204,53 @@ static void describe(const char *pid, char *out, unsigned cap)
     (void)snprintf(out, cap, "pid %s (%s)", pid, name);
 }
 
-void port_holder(unsigned port, char *out, unsigned cap)
+static unsigned long tcp_inode(unsigned port)
 {
     unsigned long inode = listen_inode("/proc/net/tcp", port);
+
+    return inode ? inode : listen_inode("/proc/net/tcp6", port);
+}
+
+/* "pid 123 (python)" of a process that has it open, or "". */
+static void socket_holder(unsigned long inode, char *out, unsigned cap)
+{
     char want[64];
     const struct dirent *ent;
-    DIR *d;
+    DIR *d = opendir("/proc");
 
     out[0] = '\0';
-    if (!inode)
-        inode = listen_inode("/proc/net/tcp6", port);
-    if (!inode)
-        return;
     (void)snprintf(want, sizeof want, "socket:[%lu]", inode);
-    d = opendir("/proc");
     while (d && !out[0] && (ent = readdir(d)) != NULL)
         if (isdigit((unsigned char)ent->d_name[0]) &&
             has_socket(ent->d_name, want))
             describe(ent->d_name, out, cap);
     if (d)
         (void)closedir(d);
+}
+
+void port_holder(unsigned port, char *out, unsigned cap)
+{
+    unsigned long inode = tcp_inode(port);
+
+    out[0] = '\0';
+    if (inode)
+        socket_holder(inode, out, cap);
+}
+
+void port_master_holder(unsigned port, char *out, unsigned cap)
+{
+    unsigned long inode = tcp_inode(port);
+    char pid[96];
+
+    out[0] = '\0';
+    if (inode) {
+        socket_holder(inode, out, cap);
+        return;
+    }
+    inode = claim_inode("master", port);
+    if (!inode)
+        return;
+    socket_holder(inode, pid, sizeof pid);
+    (void)snprintf(out, cap, "another agent%s%s, which reserved it for its "
+                   "workers", pid[0] ? ", " : "", pid);
 }

@@ -7,12 +7,15 @@
 
 #include <stdbool.h>
 
+#define PORT_WHO_MAX 192 /* Room for what says who holds a port. */
+
 /* Claim *port for this agent's life: it and the n - 1 after it are free, and no
  * other agent of this network namespace has claimed it (an abstract socket
  * name: nothing is bound that a worker would stumble over). A taken one is
  * ERR_RESOURCE and names its holder if it was `asked` for, else a free one is
- * put in *port and *ret_moved is set. */
-int port_claim(unsigned *port, unsigned n, bool asked, bool *ret_moved,
+ * put in *port, and in *ret_taken which one was taken; it is 0 where none was.
+ * Holders are looked for where it fails alone: that takes time. */
+int port_claim(unsigned *port, unsigned n, bool asked, unsigned *ret_taken,
                struct err *e);
 
 /* Hold a port of 127.0.0.1 for this agent's life on which nobody can listen:
@@ -27,5 +30,9 @@ bool port_claim_name(const char *what, unsigned port);
 
 /* "pid 123 (python)" for the process that listens on `port`, or "". */
 void port_holder(unsigned port, char *out, unsigned cap);
+
+/* The same of a port that port_claim() found taken, or "another agent, pid 123
+ * (agent), which reserved it for its workers" where nobody listens yet. */
+void port_master_holder(unsigned port, char *out, unsigned cap);
 
 #endif

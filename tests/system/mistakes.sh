@@ -127,6 +127,30 @@ mistake 200 'train-0.invalid:[0-9]+ was not reached: the name does not resolve' 
     --nnodes 2 --node-rank 1 --master-addr train-0.invalid \
     --barrier-timeout 200ms -- true
 
+# A port that another agent has reserved, and nobody listens on yet.
+"${agent[@]}" --master-port "$free" -- sh -c 'echo up; exec sleep 1000' \
+    >first 2>&1 &
+first=$!
+until_true 20 grep -q up first
+mistake 202 "--master-port $free is taken by another agent, pid $first \
+\(agent\), which reserved it for its workers: give another one" \
+    --master-port "$free" -- true
+kill -TERM $first
+wait $first
+if unshare -n true 2>/dev/null; then # Others may have the default port here.
+    # shellcheck disable=SC2016
+    unshare -n sh -c '"$1" -- sh -c "echo up; exec sleep 1000" >first 2>&1 &
+        i=0; until grep -q up first; do sleep .05
+        i=$((i + 1)); [ $i -lt 400 ] || exit 99; done
+        "$1" -- true 2>err; "$1" -q -- true 2>quiet
+        kill $!; wait $!; echo "$!" >pid' sh "${agent[@]}" </dev/null
+    has "the default port: who has it is told" err "the default --master-port \
+29500 is taken by another agent, pid $(cat pid) \(agent\), .*; the workers get"
+    hasnt "... but not with -q" quiet 'taken'
+else
+    skip "the default port" "unshare -n is not permitted here"
+fi
+
 # Not an error, as each pod may be meant alone.
 JOB_COMPLETION_INDEX=1 "${agent[@]}" -- true 2>err
 is "an Indexed Job without --nnodes runs" $? 0
