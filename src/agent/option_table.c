@@ -264,7 +264,7 @@ static const struct opt_row rows[] = {
          "What they get 5 s before they are stopped."),
      .at = AT(hang_signal),
      .more = "So that they can say where they are, as with Python's "
-             "faulthandler.register(signal.SIGUSR1).",
+             "faulthandler.register(signal.SIGUSR1); others die of it.",
      .group = OPT_GROUP_RESTART},
 
     {ROW(OPT_RUN, "log-prefix", template, "[{role}{rank}] ",

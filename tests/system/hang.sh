@@ -87,8 +87,14 @@ has "and where it hung" "$T/where.err" '^agent.0.:.*waits_for_rank_7'
 is "the report, too" "$(report '[r["class"], r["retryable"], c["kind"],
     c["exit_code"], c["signal"], any("waits_for" in x for x in c["stderr"])]')" \
     "['hang', True, 'hang', 203, None, True]"
+has "it was stopped" "$T/where.err" 'hint: all workers .* in a collective$'
 ends map
 is "--exit-map; a signal that kills is a hang all the same" "$rc" 7
+has "which is told" "$T/map.err" \
+    'hint: .*; it was SIGKILL \(--hang-signal\) that ended them$'
+hasnt "KILL needs no handler" "$T/map.err" 'handler'
+has "of USR1 a program without one dies" "$T/once.err" \
+    'SIGUSR1 to them, of which a program without a handler dies, and in 5 s'
 ends zero
 is "so is an end with 0 then" "$rc" 203
 has "--no-restart-on has its code" "$T/zero.err" \

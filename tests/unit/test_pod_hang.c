@@ -31,6 +31,7 @@ static void hangs(uint32_t n_servers)
     told("kill0:10 kill1:10 ");
     assert_non_null(strstr(said, "hang"));
     assert_non_null(strstr(said, "60 s"));
+    assert_non_null(strstr(said, "a program without a handler dies"));
     pod_hang(&p, 1100, 0); /* Once is enough. */
     told("");
     assert_int_equal(p.state, POD_RUNNING);
@@ -77,6 +78,9 @@ static void test_the_signal_ends_them(void **state)
         assert_int_equal(p.state, POD_STOPPING);
         assert_int_equal(p.hang_ms, 0);
         is_told();
+        assert_int_equal(strstr(sent.failure.text, "it was SIGUSR1 "
+                                "(--hang-signal) that ended") != NULL,
+                         code == 138);
         assert_int_equal(pod_deadline(&p) > 6000 || p.hang_ms == 0, 1);
     }
 }
@@ -89,6 +93,7 @@ static void test_one_ends_and_the_other_does_not(void **state)
     told("");
     pod_timeout(&p, 6000);
     is_told();
+    assert_null(strstr(sent.failure.text, "SIGUSR1"));
     assert_int_equal(p.state, POD_STOPPING);
 }
 
