@@ -189,6 +189,8 @@ static const char tail_1[] =
     ".Ev AGENT_DATASET_DIR ,\n"
     ".Ev AGENT_PROCESS_INDEX\nand\n.Ev AGENT_PROCESS_NUM ;\n"
     ".Ev OMP_NUM_THREADS\nand\n.Ev PYTHONUNBUFFERED\nwhere they are not set.\n"
+    "Its standard input is /dev/null, but for one worker with\n.Nm\non a "
+    "terminal: that has the terminal itself.\n"
     ".Sh SIGNALS\n"
     "TERM, INT, HUP and QUIT stop: the workers get TERM, and KILL after the "
     "grace; a\nsecond TERM or INT ends the grace.\n"

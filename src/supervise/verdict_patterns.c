@@ -19,6 +19,9 @@ static const struct verdict_pattern patterns[] = {
     {"can't open file", NULL,
      "the script is not there: a relative path starts at agent's folder "
      "(WORKDIR of the image, workingDir of the pod)", HINT_PLAIN},
+    {"EOFError", "reading a line",
+     "workers' stdin is /dev/null, and only one worker on a terminal has it: "
+     "read from a file, or take it as an option", HINT_PLAIN},
     {"Address already in use", NULL,
      "a port is taken: by another job on this node (hostNetwork), or by a "
      "process of an earlier run; choose another --master-port", HINT_PORT},

@@ -60,6 +60,8 @@ is "and so with --pre-start" \
     "$(grep -c 'hint: agent did not send it' "$T/err")" 2
 run --max-restarts 0 -- python3 /no/such/train.py
 has "python: a missing script" "$T/err" 'hint: the script is not there'
+run --max-restarts 0 -- python3 -c 'input("Go on? ")'
+has "python: input() without a stdin" "$T/err" "hint: workers' stdin is /dev/nu"
 port=$(free_port)
 python3 -c 'import socket, sys, time
 s = socket.socket(); s.bind(("127.0.0.1", int(sys.argv[1]))); s.listen()

@@ -209,6 +209,9 @@ static void test_hints_of_last_lines(void **state)
          "listen on any local network address. port: 29500, useIpv6: false, "
          "code: -98, name: EADDRINUSE, message: address already in use",
          {"port is taken", "--master-port"}},
+        {1, 0, {0}, "EOFError: EOF when reading a line",
+         {"workers' stdin is /dev/null", "option"}},
+        {1, 0, {0}, "EOFError: Ran out of input", {NULL}}, /* Of pickle. */
         {1, 0, {0}, "OSError: [Errno 98] Address already in use",
          {"port is taken"}},
         {1, 0, {0},
