@@ -249,7 +249,7 @@ void loop_kill(struct loop *l, uint32_t worker, int signo)
     /* Between fork and setsid there is no such group yet. */
     if (kill(-pid, signo) != 0 && errno == ESRCH)
         (void)kill(pid, signo);
-    if (signo == SIGTERM)
+    if (signo == SIGTERM || signo == l->pod.stop_signo)
         (void)kill(-pid, SIGCONT); /* A stopped one must see it. */
 }
 

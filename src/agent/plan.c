@@ -12,6 +12,7 @@
 #include "supervise/brand.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -282,7 +283,9 @@ void plan_pod(const struct plan *p, struct pod_config *ret)
     ret->grace_ms = o->grace_ms;
     ret->hang_timeout_ms = o->hang_timeout_ms;
     ret->hang_signal = o->hang_signal;
-    ret->stop_with = o->torchrun.stop_with;
+    /* Ctrl-C is KeyboardInterrupt in Python: who saves a checkpoint then shall,
+     * be there one worker, which has the terminal itself, or several. */
+    ret->stop_with = o->torchrun.stop_with | UINT64_C(1) << SIGINT;
     ret->auth = p->auth;
     ret->has_stage = o->n_datasets > 0 ||
                      (o->preflight_given && o->preflight != 0);

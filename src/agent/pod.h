@@ -54,8 +54,8 @@ struct pod_config {
     uint32_t n_servers; /* Behind the workers; as of supervisor.h. */
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;
-    uint64_t stop_with; /* Bits of further signals that stop the job: workers
-                           get them in place of TERM. */
+    uint64_t stop_with; /* Bits of signals that stop the job, and that workers
+                           get in place of TERM. */
     bool has_stage, has_pre_start;
     bool restart_always; /* With `held`: who ended with 0, too. */
     uint64_t restart_reset_ms; /* Health that ends a row of failures. */

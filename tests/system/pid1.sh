@@ -100,12 +100,20 @@ wait $bg
 is "TERM from outside is 143" "$?" 143
 has "the worker could save" "$T/out" 'saved'
 has "the verdict says why" "$T/err" 'SIGTERM'
+start "$agent" --nproc 2 --grace 20s -- sh -c 'trap "echo saved; exit 0" INT
+    echo ready; kill -STOP $$; while :; do sleep .05; done'
+ok "both are stopped" until_true 10 sh -c \
+    "[ \$(grep -c 'was stopped by' '$T/err') = 2 ]"
+kill -INT $bg
+wait $bg
+is "INT from outside is 130" "$?" 130
+is "workers get INT, also one that is stopped" "$(grep -c saved "$T/out")" 2
 start "$agent" --grace 1s -- sh -c 'trap "" TERM; echo ready
     while :; do sleep .05; done'
 kill -TERM $bg
 wait $bg
 is "KILL after the grace, still 143" "$?" 143
-start "$agent" --grace 60s -- sh -c 'trap "" TERM; echo ready
+start "$agent" --grace 60s -- sh -c 'trap "" TERM INT; echo ready
     while :; do sleep .05; done'
 kill -INT $bg
 until_true 5 grep -q 'SIGINT' "$T/err"

@@ -65,7 +65,7 @@ is "both end with the code" "$codes" '7 7'
 
 for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
     m=$(mark second)
-    start ready --grace 100s -- sh -c "trap '' TERM
+    start ready --grace 100s -- sh -c "trap '' TERM INT
         setsid sh -c 'trap \"\" TERM; echo ready; while :; do sleep .1; done' $m &
         while :; do sleep .1; done; : $m"
     kill -"${two% *}" $bg
