@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/variable.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -254,6 +255,28 @@ static void warn_alone(struct topology *t, const struct topology_in *in)
     (void)text_make_line(t->warning, sizeof t->warning - 1);
 }
 
+/* A batch script itself is on the first node, and nothing runs on the others
+ * until it calls srun. */
+static void warn_no_step(struct topology *t, const struct topology_in *in)
+{
+    static const char *const steps[] = {"SLURM_STEP_NODELIST", "SLURM_STEP_ID",
+                                        "SLURM_STEPID"};
+    const char *node = variable_given(in->envp, "SLURM_NODEID");
+    uint32_t nnodes;
+
+    if (t->warning[0] || !t->dialect || strcmp(t->dialect, "Slurm") != 0 ||
+        !node || strcmp(node, "0") != 0 ||
+        !topo_number(t->at[TOPO_NNODES].text, &nnodes) || nnodes < 2)
+        return;
+    for (unsigned i = 0; i < 3; i++)
+        if (variable_given(in->envp, steps[i]))
+            return;
+    (void)snprintf(t->warning, sizeof t->warning,
+                   "%s=%" PRIu32 ", but this is no step of Slurm's: agent runs "
+                   "on the first node alone, and waits for the others; start "
+                   "it with srun", t->at[TOPO_NNODES].source, nnodes);
+}
+
 /* torchrun's variables without a topology go with any. */
 static void add_pet(struct topology *t, const struct topo_guess *g)
 {
@@ -309,6 +332,7 @@ int topology_read(struct topology *ret, const struct topology_in *in,
     }
     if (rc == 0 && !t->dialect)
         warn_alone(t, in);
+    warn_no_step(t, in);
     if (rc == 0 && !t->dialect && half.at[TOPO_NNODES].text &&
         !(in->given[TOPO_NNODES] && in->given[TOPO_NODE_RANK]))
         rc = fail_half(&half);
