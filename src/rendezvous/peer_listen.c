@@ -144,9 +144,11 @@ int peers_listen(struct peers *p, unsigned port, struct err *e)
     if (fd == -EADDRINUSE) {
         port_holder(port, who, sizeof who);
         return err_set(e, ERR_RESOURCE,
-                       "--barrier-port %u is taken%s%s: give the job another "
+                       "--barrier-port %u is taken%s%s: %sgive the job another "
                        "one, the same on all pods", port,
-                       who[0] ? " by " : "", who);
+                       who[0] ? " by " : "", who,
+                       strstr(who, "(agent)") ? "if that is pod 0 of this job, "
+                       "give this one its --node-rank; else " : "");
     }
     if (fd < 0)
         return err_set(e, ERR_RESOURCE, "listen on barrier port %u: %s", port,

@@ -92,10 +92,18 @@ read -r _ <&"${holder[0]}"
 # shellcheck disable=SC2154 # of the coproc
 mistake 202 "--master-port $free is taken by pid $holder_PID \(python3\)" \
     --master-port "$free" -- true
-mistake 202 "--barrier-port $free is taken by .*the same on all pods" \
+mistake 202 "--barrier-port $free is taken by .*\(python3\): give the job" \
     --nnodes 2 --barrier-port "$free" -- true
 eval "exec ${holder[1]}>&-"
 wait "$holder_PID"
+"$agent" --nnodes 2 --barrier-port "$free" -- true 2>"$T/zero" &
+zero=$!
+ok "pod 0 listens" until_true 20 bash -c ": </dev/tcp/127.0.0.1/$free"
+mistake 202 "is taken by pid $zero \(agent\): if that is pod 0 of this job, \
+give this one its --node-rank; else give the job another one, the same on all" \
+    --nnodes 2 --barrier-port "$free" -- true
+kill $zero
+wait $zero
 mistake 202 'Not a directory: give a folder' --log-dir empty -- true
 mistake 202 'no agent answers at --socket .*none' status \
     --socket "$T/none"
