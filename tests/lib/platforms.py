@@ -155,7 +155,8 @@ def slurm(script):
     for rank in range(n):
         yield {"SLURM_JOB_ID": 7, "SLURM_JOB_NUM_NODES": n, "SLURM_NNODES": n,
                "SLURM_NODEID": rank, "SLURM_PROCID": rank, "SLURM_LOCALID": 0,
-               "SLURM_STEP_ID": 0, "SLURM_NTASKS": n, "SLURM_JOB_NODELIST": "n[01-02]"}, \
+               "SLURM_STEP_ID": 0, "SLURM_NTASKS": n,
+               "SLURM_JOB_NODELIST": "n[01-02]"}, \
             words[words.index("agent"):], "n01"
 
 
