@@ -11,32 +11,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-#define STAMP_MAX 40
-
-static void write_stamp(char buf[STAMP_MAX])
-{
-    struct timespec t;
-    struct tm tm;
-    size_t n;
-
-    (void)clock_gettime(CLOCK_REALTIME, &t);
-    (void)gmtime_r(&t.tv_sec, &tm);
-    n = strftime(buf, STAMP_MAX - 10, "%Y-%m-%dT%H:%M:%S", &tm);
-    (void)snprintf(buf + n, STAMP_MAX - n, ".%06ldZ", t.tv_nsec / 1000);
-}
 
 /* The time of the read stands for that of the line. */
 void stream_stamp(struct stream *s)
 {
     const struct options *o = s->loop->plan->o;
-    char stamp[STAMP_MAX], head[RELAY_HEAD_MAX];
+    char stamp[LOG_STAMP_MAX], head[RELAY_HEAD_MAX];
 
     if (o->log_format != LOG_FORMAT_JSON && !o->log_timestamps)
         return;
-    write_stamp(stamp);
+    log_stamp(stamp);
     if (o->log_format == LOG_FORMAT_JSON)
         (void)snprintf(head, sizeof head, "{\"time\":\"%s\",%s", stamp,
                        s->base);
@@ -187,10 +172,10 @@ void loop_log_stats(const struct loop *l, uint32_t local_rank, bool is_err,
 /* As an object among the workers', where these are. */
 static size_t dress(struct loop *l, const char *line, size_t len)
 {
-    char stamp[STAMP_MAX], head[RELAY_HEAD_MAX];
+    char stamp[LOG_STAMP_MAX], head[RELAY_HEAD_MAX];
     const uint32_t rank = l->said_rank;
 
-    write_stamp(stamp);
+    log_stamp(stamp);
     (void)snprintf(head, sizeof head,
                    "{\"time\":\"%s\",\"node\":%" PRId64 ",\"rank\":null,"
                    "\"local_rank\":null,\"stream\":\"agent\","
@@ -215,14 +200,16 @@ static bool put_own(struct loop *l, const char *line, size_t len)
 static void sink(void *ctx, const char *line, size_t len)
 {
     struct loop *l = ctx;
-    char gap[LOG_LINE_MAX];
+    char gap[256], stamp[LOG_STAMP_MAX] = "";
     int n;
 
     telling_end(&l->telling); /* A line does not go on after a bar. */
     if (l->n_own_lost > 0) {
-        n = snprintf(gap, sizeof gap, "agent: warning: %" PRIu64 " of agent's "
-                     "own lines are missing here: stderr was not read\n",
-                     l->n_own_lost);
+        if (log_has_time())
+            log_stamp(stamp);
+        n = snprintf(gap, sizeof gap, "%s%sagent: warning: %" PRIu64 " of "
+                     "agent's own lines are missing here: stderr was not "
+                     "read\n", stamp, stamp[0] ? " " : "", l->n_own_lost);
         if (!put_own(l, gap, (size_t)n)) {
             l->n_own_lost++;
             return;

@@ -144,6 +144,7 @@ int main(int argc, char **argv)
         level = LOG_ERROR;
     log_setup(o.command == CMD_RUN ? (int)o.node_rank : -1,
               level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
+    log_setup_time(o.log_timestamps && o.log_format == LOG_FORMAT_TEXT);
     if (o.nnodes > 1 || o.http_port)
         use_plain_names();
     /* The tools end by Ctrl-C as any tool does. */

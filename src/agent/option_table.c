@@ -277,7 +277,7 @@ static const struct opt_row rows[] = {
              "NO_COLOR that is not empty.",
      .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-timestamps", flag, NULL,
-             "RFC 3339, UTC, microseconds, before the prefix."),
+             "RFC 3339, UTC, microseconds, before the prefix; agent's, too."),
      .at = AT(log_timestamps), .none = "off", .group = OPT_GROUP_OUTPUT},
     {ROW(OPT_RUN, "log-format", log_format, "text", "How lines are written."),
      .more = "\"json\": one object a line, with the keys time, node, rank, "

@@ -7,10 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int log_node_rank = -1;
 static enum log_level log_max_level = LOG_INFO;
+static bool log_time;
 static void (*log_sink)(void *ctx, const char *line, size_t len);
 static void *log_sink_ctx;
 
@@ -23,6 +25,28 @@ void log_setup(int node_rank, enum log_level max_level)
 void log_setup_rank(int node_rank)
 {
     log_node_rank = node_rank;
+}
+
+void log_setup_time(bool on)
+{
+    log_time = on;
+}
+
+bool log_has_time(void)
+{
+    return log_time;
+}
+
+void log_stamp(char buf[LOG_STAMP_MAX])
+{
+    struct timespec t;
+    struct tm tm;
+    size_t n;
+
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    (void)gmtime_r(&t.tv_sec, &tm);
+    n = strftime(buf, LOG_STAMP_MAX - 10, "%Y-%m-%dT%H:%M:%S", &tm);
+    (void)snprintf(buf + n, LOG_STAMP_MAX - n, ".%06ldZ", t.tv_nsec / 1000);
 }
 
 void log_set_sink(void (*sink)(void *ctx, const char *line, size_t len),
@@ -40,12 +64,17 @@ int log_shows(enum log_level level)
 static size_t line_start(char *buf, size_t cap, enum log_level level)
 {
     static const char *const names[] = {"error: ", "warning: ", "", "debug: "};
+    char stamp[LOG_STAMP_MAX] = "";
+    const char *space = log_time ? " " : "";
     int n;
 
+    if (log_time)
+        log_stamp(stamp);
     if (log_node_rank < 0)
-        n = snprintf(buf, cap, "agent: %s", names[level]);
+        n = snprintf(buf, cap, "%s%sagent: %s", stamp, space, names[level]);
     else
-        n = snprintf(buf, cap, "agent[%d]: %s", log_node_rank, names[level]);
+        n = snprintf(buf, cap, "%s%sagent[%d]: %s", stamp, space,
+                     log_node_rank, names[level]);
     return n < 0 ? 0 : (size_t)n;
 }
 

@@ -6,10 +6,12 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Longest line, the newline included; longer ones are cut. */
 #define LOG_LINE_MAX 4096
+#define LOG_STAMP_MAX 40
 
 enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 
@@ -18,6 +20,13 @@ void log_setup(int node_rank, enum log_level max_level);
 
 /* Only the rank. */
 void log_setup_rank(int node_rank);
+
+/* Put the time before each line, as log_stamp() writes it. */
+void log_setup_time(bool on);
+bool log_has_time(void);
+
+/* Now: RFC 3339, UTC, microseconds. */
+void log_stamp(char buf[LOG_STAMP_MAX]);
 
 /* Where lines go; NULL means stderr. `ctx` is borrowed. */
 void log_set_sink(void (*sink)(void *ctx, const char *line, size_t len),

@@ -12,9 +12,14 @@ is "P53 the prefix is a template" "$(cat "$T/out")" \
     'rank1/2 n0 {x}: a line'
 run -- echo hi
 is "P53 by default rank and a space" "$(cat "$T/out")" '[rank0] hi'
-run --log-timestamps -- echo hi
-has "P53 the time is before it" "$T/out" \
-    '^20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{6}Z \[rank0\] hi$'
+run --log-timestamps --max-restarts 0 \
+    --dataset "$top/examples/digits/manifest.json" -- sh -c 'echo hi; exit 3'
+stamp='20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9]\.[0-9]{6}Z'
+has "P53 the time is before it" "$T/out" "^$stamp \[rank0\] hi$"
+has "P53 and before agent's own lines" "$T/err" \
+    "^$stamp agent\[0\]: error: failed with exit code 3: rank 0 "
+has "P53 those of its child that stages, too" "$T/err" ' warning: 4 of the 4 '
+is "P53 all of them" "$(grep -vcE "^$stamp agent\[0\]: " "$T/err")" 0
 
 # --- P54: lines come at once -----------------------------------------------
 # Each of 100 lines is written when the one before was seen.
