@@ -237,7 +237,7 @@ static const char *number(const char *s, unsigned *ret)
 
 bool cpu_parse(const char *s, struct cpu_mask *ret)
 {
-    unsigned first, last;
+    unsigned first = 0, last;
 
     if (*s == '\0' || *s == '\n')
         return true; /* A node without CPUs. */
