@@ -103,6 +103,8 @@ static int backoff_read(const struct opt_value *v, struct options *o,
     const char *colon = strchr(v->text, ':');
     uint64_t low = 0, high = 0;
 
+    if (!colon && opt_read_duration(v->text, &low))
+        return opt_fault(v, e, "MAX is missing: use MIN:MAX, such as 1s:30s");
     if (!colon || !read_duration(v->text, (size_t)(colon - v->text), &low) ||
         !read_duration(colon + 1, strlen(colon + 1), &high))
         return opt_fault(v, e, "use MIN:MAX; " DURATION_FORM);

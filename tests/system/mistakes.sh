@@ -34,6 +34,8 @@ mistake 64 '--nproc 2: this is one word: .* write =' '--nproc 2' -- true
 mistake 64 '--nproc: it needs a value' --nproc
 mistake 64 '--nproc=many: use a number .*auto, gpu' --nproc many -- true
 mistake 64 'N/PERIOD: 5/1h' --max-restarts x -- true
+mistake 64 '--restart-backoff=5: MAX is missing: use MIN:MAX' \
+    --restart-backoff 5 -- true
 mistake 64 'MIN at most MAX' --nnodes 4:2 -- true
 mistake 64 '--node-rank 1 .* --nnodes 1, the default: say how many' \
     --node-rank 1 -- true
