@@ -77,14 +77,9 @@ static void add_kill(struct text *t, const struct verdict_facts *facts)
                  "node ran out of memory (`dmesg` on the node)");
 }
 
-static void add_exec(struct text *t, const struct verdict_facts *facts)
+static void add_exec_error(struct text *t, const char *what,
+                           const struct verdict_facts *facts)
 {
-    const char *what = facts->command ? facts->command : "the command";
-
-    if (facts->exec_text && facts->exec_text[0]) {
-        text_add(t, "%s", facts->exec_text);
-        return;
-    }
     switch (facts->exec_errno) {
     case ENOENT:
         if (strchr(what, '/'))
@@ -112,6 +107,18 @@ static void add_exec(struct text *t, const struct verdict_facts *facts)
                  strerror(facts->exec_errno));
         break;
     }
+}
+
+static void add_exec(struct text *t, const struct verdict_facts *facts)
+{
+    const char *what = facts->command ? facts->command : "the command";
+
+    if (facts->exec_text && facts->exec_text[0])
+        text_add(t, "%s", facts->exec_text);
+    else
+        add_exec_error(t, what, facts);
+    if (what[0] == '-')
+        text_add(t, "; options go before --");
 }
 
 /* "torch.OutOfMemoryError: ...": the exception that ended a Python program. */

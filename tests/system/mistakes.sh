@@ -49,6 +49,8 @@ printf '#!/no/such/python\n' >script
 printf '#!/bin/sh\r\n' >windows
 chmod +x script windows
 mistake 127 "'nothing' was not found in PATH\$" nothing
+mistake 127 "'--nproc' was not found in PATH; options go before --\$" \
+    -- --nproc 2 echo
 mistake 127 'is an empty word: a variable that is not set' ''
 ln -s /no/target linked
 mistake 127 "there is no './gone.sh' in '$T', the working directory" ./gone.sh

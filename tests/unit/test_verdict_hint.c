@@ -175,6 +175,8 @@ static void test_hints_of_exec(void **state)
     static const struct hint_case cases[] = {
         {127, 0, {.exec_errno = ENOENT, .command = "trian.py"}, NULL,
          {"'trian.py' was not found in PATH"}},
+        {127, 0, {.exec_errno = ENOENT, .command = "--nproc"}, NULL,
+         {"'--nproc' was not found in PATH; options go before --"}},
         {127, 0, {.exec_errno = ENOENT, .command = "./train.py"}, NULL,
          {"'./train.py' was not found", "#! line", "loader"}},
         {126, 0, {.exec_errno = EACCES, .command = "./train.py"}, NULL,
