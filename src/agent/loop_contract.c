@@ -73,7 +73,7 @@ void loop_describe(struct loop *l, struct contract_in *in,
     in->rank_base = round->rank_base;
     in->world_size = round->world_size;
     in->round = round->round;
-    in->max_restarts = o->max_restarts;
+    in->max_restarts = l->pod.cfg.max_restarts; /* As pod 0 has it. */
     in->master_addr = o->master_addr;
     in->master_port = round->master_port;
     in->job_id = o->job_id;

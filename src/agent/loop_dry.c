@@ -157,6 +157,7 @@ static int print(struct loop *l, struct err *e)
     char *buf;
     int r;
 
+    l->pod.cfg.max_restarts = p->o->max_restarts;
     (void)snprintf(at.hosts, sizeof at.hosts, "%s*%u", p->host, p->nproc);
     loop_describe(l, &in, &at, 0);
     in.n_datasets = 0;

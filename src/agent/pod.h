@@ -49,8 +49,9 @@ enum pod_link { LINK_DOWN, LINK_CONNECTING, LINK_UP, LINK_ADMITTED };
 struct pod_config {
     uint32_t node_rank; /* WIRE_ANY_RANK: as pod 0 says in WELCOME. */
     bool any_rank;      /* It was not asked for. */
-    uint32_t nnodes, nproc, max_restarts;
-    uint64_t restart_period_ms; /* Of max_restarts; 0: the job's life. */
+    uint32_t nnodes, nproc;
+    uint32_t max_restarts;      /* From WELCOME on as node rank 0 has it, and */
+    uint64_t restart_period_ms; /* of what time; 0: the job's life. */
     uint32_t n_servers; /* Behind the workers; as of supervisor.h. */
     uint64_t incarnation, command_hash;
     uint64_t barrier_timeout_ms, rejoin_timeout_ms, grace_ms;

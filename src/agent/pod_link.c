@@ -183,6 +183,8 @@ static void on_welcome(struct pod *p, uint64_t now_ms,
     if (p->cfg.node_rank != m->node_rank)
         pod_say(p, LOG_INFO, "this pod is node rank %u", m->node_rank);
     p->cfg.node_rank = m->node_rank;
+    p->cfg.max_restarts = m->max_restarts; /* Of the job, not of this pod. */
+    p->cfg.restart_period_ms = m->restart_period_ms;
     p->zero_incarnation = m->incarnation;
     p->zero_end = WIRE_END_NONE;
     p->zero_dropped = false;

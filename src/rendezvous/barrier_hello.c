@@ -130,6 +130,8 @@ void bar_welcome(struct barrier *b, uint64_t now_ms, uint32_t rank,
     wire_begin(&m, WIRE_WELCOME, b->round);
     m.incarnation = b->cfg.incarnation;
     m.node_rank = rank;
+    m.max_restarts = b->cfg.max_restarts;
+    m.restart_period_ms = b->cfg.restart_period_ms;
     bar_send(b, p, &m);
     catch_up(b, now_ms, rank, resumed);
 }

@@ -167,6 +167,8 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
     case WIRE_WELCOME:
         walk_u64(w, &m->incarnation);
         walk_u32(w, &m->node_rank);
+        walk_u32(w, &m->max_restarts);
+        walk_u64(w, &m->restart_period_ms);
         break;
     case WIRE_REFUSE:
         walk_u8(w, &m->code);

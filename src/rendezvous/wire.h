@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define WIRE_MAGIC 0x41474e54u /* "AGNT" */
-#define WIRE_VERSION 2
+#define WIRE_VERSION 3
 #define WIRE_HEAD 12
 #define WIRE_FRAME_MAX 4096 /* Head and payload. */
 #define WIRE_GUEST_MAX 512  /* Of a connection that is not admitted. */
@@ -93,6 +93,8 @@ struct wire_msg {
      * (incarnation of pod 0). */
     uint64_t incarnation;
     uint32_t node_rank, nnodes, nproc;
+    uint32_t max_restarts;      /* WELCOME: how many there may be, */
+    uint64_t restart_period_ms; /* within so long; 0: in the job's life. */
     uint32_t n_restarts;    /* HELLO, START, STOP, END, AGAIN: so far. */
     struct past past;       /* HELLO, START, STOP. */
     uint32_t running;       /* HELLO: round that runs, or WIRE_NO_ROUND. */

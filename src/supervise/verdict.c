@@ -236,12 +236,6 @@ static void add_cause(struct text *t, const struct verdict *v)
 void verdict_restarts(struct text *t, uint32_t used, uint32_t budget,
                       uint64_t period_ms)
 {
-    if (period_ms == 0 && used > budget) { /* Pod 0 has another budget. */
-        text_add(t, "%u restart%s used, which node rank 0 allows and "
-                 "--max-restarts %u here does not", used, text_plural(used),
-                 budget);
-        return;
-    }
     if (period_ms == 0) {
         text_add(t, "%u of %u restarts used", used, budget);
         return;

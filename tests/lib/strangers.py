@@ -27,7 +27,7 @@ NAMES = {2: "WELCOME", 3: "REFUSE", 14: "CHALLENGE", 15: "PROOF"}
 
 
 def frame(kind, payload=b"", round_=0):
-    return struct.pack(">4sBBHI", b"AGNT", 2, kind, len(payload),
+    return struct.pack(">4sBBHI", b"AGNT", 3, kind, len(payload),
                        round_) + payload
 
 
@@ -96,7 +96,7 @@ def noise(port, n):
     kinds = [
         lambda: os.urandom(200), lambda: b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
         lambda: b"AGNT", lambda: frame(1)[:7],
-        lambda: b"AGNT\x02\x01\xff\xff\0\0\0\0" + b"x" * 4000,
+        lambda: b"AGNT\x03\x01\xff\xff\0\0\0\0" + b"x" * 4000,
         lambda: frame(8, b"x" * 1000), lambda: frame(12), lambda: frame(15),
         lambda: hello(b"\1" * 32) * 3, lambda: b"AGNT\x63" + b"\0" * 7,
         lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",

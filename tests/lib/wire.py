@@ -77,7 +77,7 @@ class Document:
     def frames(self, data):
         at = 0
         while at < len(data):
-            if data[at:at + 5] != b"AGNT\2":
+            if data[at:at + 5] != b"AGNT\3":
                 raise Wrong(f"no frame: {data[at:at + 12].hex()}")
             size = int.from_bytes(data[at + 6:at + 8], "big")
             name, least, most = self.kinds[data[at + 5]]

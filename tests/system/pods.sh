@@ -144,3 +144,31 @@ has "it is told who holds it" "$T/late.err" 'node rank 1 is held by a live pod'
 touch "$T/go2"
 ended 0 1
 is "the job is not disturbed" "$codes" '0 0'
+
+# The budget is pod 0's, and every pod says so, whatever its own option.
+told()
+{
+    python3 -c 'import json, sys; j = json.load(open(sys.argv[1]))
+print(j["restarts_used"], j["restarts_allowed"])' "$T/p$1.json"
+}
+budget='echo $TORCHELASTIC_MAX_RESTARTS; exit 3'
+next_job
+pod 0 2 --max-restarts 0 --report "$T/p0.json" -- sh -c "$budget"
+pod 1 2 --report "$T/p1.json" -- sh -c "$budget"
+ended 0 1
+is "no restart is allowed" "$codes" '3 3'
+has "so pod 0 says" "$T/pod0.err" '; 0 of 0 restarts used'
+has "and pod 1" "$T/pod1.err" '; 0 of 0 restarts used'
+is "in their reports, too" "$(told 0), $(told 1)" '0 0, 0 0'
+is "and to their workers" "$(cat "$T"/pod?.out | tr '\n' ' ')" \
+    '[rank0] 0 [rank1] 0 '
+next_job
+pod 0 2 --max-restarts 1/1h --report "$T/p0.json" -- sh -c "$budget"
+pod 1 2 --report "$T/p1.json" -- sh -c "$budget"
+ended 0 1
+budget='1 restart used, at most 1 within 60 min'
+has "at a round's start, pod 0" "$T/pod0.err" "round 1 starts; $budget"
+has "and pod 1" "$T/pod1.err" "round 1 starts; $budget"
+has "at the end, pod 0" "$T/pod0.err" "in round 1; $budget"
+has "and pod 1 say the same" "$T/pod1.err" "in round 1; $budget"
+is "and their reports" "$(told 0), $(told 1)" '1 1, 1 1'

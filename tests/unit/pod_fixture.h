@@ -160,7 +160,7 @@ static inline void member_runs(void)
     make(1, 2, false);
     pod_link_up(&p, 2);
     hear(3, (struct wire_msg){.kind = WIRE_WELCOME, .incarnation = 1,
-                              .node_rank = 1});
+                              .node_rank = 1, .max_restarts = 1});
     hear(4, (struct wire_msg){.kind = WIRE_START, .rank_base = 2,
                               .world_size = 4, .group_rank = 1,
                               .group_size = 2});

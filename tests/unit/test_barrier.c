@@ -6,12 +6,15 @@ static void test_all_arrive(void **state)
 {
     (void)state;
     begin(2);
+    b.cfg.restart_period_ms = 5000;
     join(10, BARRIER_LOCAL, 0);
     told("0:WELCOME ");
     arrive(11, BARRIER_LOCAL, 0);
     join(20, 1, 1);
     told("1:WELCOME ");
     assert_int_equal(last.incarnation, 1);
+    assert_int_equal(last.max_restarts, 2);
+    assert_int_equal(last.restart_period_ms, 5000);
     arrive(21, 1, 0);
     told("1:START 0:START ");
     assert_int_equal(last.rank_base, 0); /* Pod 0 is told last. */
@@ -40,7 +43,7 @@ static void test_refusals(void **state)
                 "10.0.0.9:2: give each pod its own --node-rank");
     barrier_open(&b, 13, 3, "10.0.0.9:3");
     barrier_garbage(&b, 13, 3, "another protocol version", 9);
-    refused(78, "protocol version 9, node rank 0 speaks 2: use the same agent "
+    refused(78, "protocol version 9, node rank 0 speaks 3: use the same agent "
                 "in all pods");
     assert_int_equal(b.phase, BAR_GATHER);
     story[0] = '\0';

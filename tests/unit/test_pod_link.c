@@ -1,6 +1,8 @@
 /* pod: what it tells pod 0, what it hears, and when it gives up. */
 #include "pod_fixture.h"
 
+#include "agent/pod_parts.h"
+
 static const struct wire_msg admitted = {.kind = WIRE_WELCOME,
                                          .incarnation = 1, .node_rank = 1};
 
@@ -23,6 +25,33 @@ static struct wire_msg stop(uint32_t round, uint64_t delay_ms)
     m.failure = (struct failure){.kind = FAILURE_LOST, .code = 201};
     memcpy(m.failure.text, "node rank 2 is gone", 20);
     return m;
+}
+
+/* The budget is pod 0's, whatever this pod was started with. */
+static void test_budget(void **state)
+{
+    char buf[POD_BUDGET_MAX];
+    struct verdict v;
+
+    (void)state;
+    make(1, 2, false);
+    p.cfg.max_restarts = 3;
+    p.cfg.restart_period_ms = 7000;
+    assert_string_equal(pod_budget(&p, buf),
+                        "0 restarts used, at most 3 within 7 s");
+    pod_link_up(&p, 2);
+    hear(3, admitted);
+    assert_string_equal(pod_budget(&p, buf), "0 of 0 restarts used");
+    pod_verdict(&p, 4, &v);
+    assert_int_equal(v.max_restarts, 0);
+    assert_int_equal(v.restart_period_ms, 0);
+    pod_link_down(&p, 5, "closed");
+    pod_link_up(&p, 6);
+    hear(7, (struct wire_msg){.kind = WIRE_WELCOME, .incarnation = 2,
+                              .node_rank = 1, .max_restarts = 5,
+                              .restart_period_ms = 60000});
+    assert_string_equal(pod_budget(&p, buf),
+                        "0 restarts used, at most 5 within 60 s");
 }
 
 static void test_staging(void **state)
@@ -620,6 +649,7 @@ static void test_nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_budget),
         cmocka_unit_test(test_staging),
         cmocka_unit_test(test_told_to_stop_while_staging),
         cmocka_unit_test(test_told_to_stop_while_failing),

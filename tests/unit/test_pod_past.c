@@ -15,6 +15,7 @@ static void welcome(uint64_t now, uint64_t incarnation, uint32_t round)
 
     m.incarnation = incarnation;
     m.node_rank = 1;
+    m.restart_period_ms = 100000; /* This pod has no such option. */
     pod_link_up(&p, now);
     hear(now, m);
 }
@@ -55,7 +56,6 @@ static void says(uint64_t now, unsigned lost, uint64_t lost_age, uint32_t n,
 static void begin(void)
 {
     make(1, 2, false);
-    p.cfg.restart_period_ms = 100000;
     welcome(10, 1, 0);
     tell(20, frame(WIRE_START, 0), 2, 500);
 }

@@ -19,6 +19,8 @@ static struct wire_msg full(enum wire_kind kind)
     m.node_rank = 3;
     m.nnodes = 5;
     m.nproc = 8;
+    m.max_restarts = 0x0a0b0c0d;
+    m.restart_period_ms = 0x2122232425262728u;
     m.n_restarts = 2;
     m.running = WIRE_NO_ROUND;
     m.any_rank = 1;
@@ -94,6 +96,10 @@ static void test_round_trip(void **state)
         assert_int_equal(back.round, 7);
         if (m.kind == WIRE_HELLO || m.kind == WIRE_START || m.kind == WIRE_STOP)
             check_past(&m, &back);
+        if (m.kind == WIRE_WELCOME) {
+            assert_int_equal(back.max_restarts, m.max_restarts);
+            assert_int_equal(back.restart_period_ms, m.restart_period_ms);
+        }
         if (m.kind == WIRE_HELLO) {
             assert_int_equal(back.zero_lost, m.zero_lost);
             assert_int_equal(back.lost_age_ms, m.lost_age_ms);
