@@ -98,6 +98,22 @@ static void write_report(const struct loop *l, const struct verdict *v)
         last_words_report(p->o, v, p->host, &out);
 }
 
+/* Of a program that could not be run that is plain; of a worker that had the
+ * terminal itself it is not known. */
+static bool wrote_nothing(const struct loop *l, const struct verdict *v)
+{
+    const struct failure *f = &v->cause;
+    bool prepared = f->kind == FAILURE_PREPARE;
+    uint32_t slot = prepared ? l->plan->n_procs : f->local_rank;
+
+    return (prepared || (f->kind == FAILURE_WORKER && f->role == PROC_WORKER &&
+                         slot < l->plan->nproc)) &&
+           l->workers && !l->tty.on && f->node_rank == v->node_rank &&
+           f->pid > 0 && f->code != ERR_NOTFOUND && f->code != ERR_NOEXEC &&
+           l->workers[slot].last_pid == (pid_t)f->pid &&
+           l->workers[slot].err.n_read == 0;
+}
+
 int loop_end(struct loop *l)
 {
     char text[VERDICT_MAX];
@@ -116,6 +132,7 @@ int loop_end(struct loop *l)
     loop_forget_errors(l);
     scratch_end(&l->folder);
     v.n_reaped = l->n_reaped;
+    v.silent = wrote_nothing(l, &v);
     v.map = &l->plan->o->exit_map;
     text_init(&t, text, sizeof text);
     verdict_write(&t, &v);

@@ -331,6 +331,8 @@ void verdict_write(struct text *t, const struct verdict *v)
         add_first_line(t, f->text);
         add_indented(t, after_line(f->text));
         add_tail(t, f);
+        if (v->silent && f->tail[0] == '\0')
+            text_add(t, "\nit wrote nothing to stderr");
     } else {
         add_indented(t, after_line(f->text));
         if (f->kind == FAILURE_LOST && v->exit_code == ERR_PEER)

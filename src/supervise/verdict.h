@@ -23,6 +23,7 @@ struct verdict {
     uint64_t job_ms;            /* agent's start to now; */
     uint64_t told_ms;           /* where it was told to stop: to that. */
     uint32_t n_reaped;          /* Orphans reaped by this agent. */
+    bool silent;                /* The cause, of this pod, wrote no stderr. */
     const char *why;            /* Why there was no restart, or NULL or "". */
     const struct exit_map *map; /* NULL: none. */
 };

@@ -68,6 +68,10 @@ on_tty 'expect up 2' 'send \x03' -- "$agent" "${fast[@]}" -- \
     sh -c 'echo up $TORCHELASTIC_RESTART_COUNT
         [ $TORCHELASTIC_RESTART_COUNT = 2 ] || exit 3; exec sleep 60'
 is "after restarts the worker has the terminal again" "$rc" 130
+on_tty 'expect hint|0 of 0' -- "$agent" --max-restarts 0 -- \
+    sh -c 'echo words >&2; exit 3'
+is "a worker that fails on it" "$rc" 3
+hasnt "is not said to have written nothing: nobody knows" "$T/tty" 'wrote noth'
 
 # The terminal is given back, with its modes.
 on_tty 'expect after' 'send line\n' -- sh -c "'$agent' -- true

@@ -113,6 +113,24 @@ has "order: and named" "$T/err" 'exit code 33: rank 3 '
 
 # The report.
 member() { python3 -c "import json; print(json.load(open('$T/r.json'))$1)"; }
+# A worker that wrote nothing: that is told, and not mistaken for a fault.
+nothing='^agent\[0\]: it wrote nothing to stderr$'
+run --max-restarts 0 --report "$T/r.json" -- sh -c 'echo out; exit 3'
+has "nothing on stderr is told" "$T/err" "$nothing"
+is "last" "$(tail -n 1 "$T/err")" 'agent[0]: it wrote nothing to stderr'
+is "not in the report" "$(grep -c 'wrote nothing' "$T/r.json")" 0
+run --max-restarts 1 --restart-backoff 1ms:1ms -- sh -c '
+    [ $TORCHELASTIC_RESTART_COUNT = 1 ] || echo words >&2; exit 3'
+has "of the last attempt alone" "$T/err" "$nothing"
+run --max-restarts 0 --pre-start 'exit 4' -- true
+has "of --pre-start, too" "$T/err" "$nothing"
+run --max-restarts 0 -- sh -c 'echo words >&2; exit 3'
+hasnt "not where there are words" "$T/err" 'wrote nothing'
+run --max-restarts 0 -- "$T/no-such-file"
+hasnt "nor where nothing ran" "$T/err" 'wrote nothing'
+run -- true
+hasnt "nor at a good end" "$T/err" 'wrote nothing'
+
 run --nproc 2 --max-restarts 1 --restart-backoff 10ms:20ms --job-id j7 \
     --report "$T/r.json" -- sh -c \
     '[ $RANK = 1 ] || exec sleep 60; echo "a \"b\" \\" >&2; kill -9 $$'

@@ -273,6 +273,28 @@ static void test_hint_and_tail_follow(void **state)
                        "  Error: y");
 }
 
+static void test_nothing_was_written(void **state)
+{
+    struct failure f = worker(1, 0);
+    struct verdict v = verdict_of(1, &f);
+    static const char first[] =
+        "failed with exit code 1: rank 2 (local rank 2, node rank 0, host w0, "
+        "pid 123) exited with 1 after 312 ms in round 3; 3 of 3 restarts used";
+    char want[512];
+
+    (void)state;
+    v.silent = true;
+    (void)text_copy(v.cause.text, sizeof v.cause.text, "raise it");
+    (void)snprintf(want, sizeof want, "%s\nhint: raise it\nit wrote nothing to "
+                   "stderr", first);
+    assert_verdict(&v, want);
+    (void)text_copy(v.cause.tail, sizeof v.cause.tail, "of its error file");
+    v.cause.from_file = true;
+    (void)snprintf(want, sizeof want, "%s\nhint: raise it\nrank 2's error file "
+                   "says:\n  of its error file", first);
+    assert_verdict(&v, want);
+}
+
 static void test_a_fault_of_a_pod(void **state)
 {
     struct failure f = {.kind = FAILURE_AGENT, .code = 65, .host = "w0",
@@ -468,6 +490,7 @@ int main(void)
         cmocka_unit_test(test_a_worker_with_a_code_of_agent),
         cmocka_unit_test(test_a_worker_of_another_pod),
         cmocka_unit_test(test_hint_and_tail_follow),
+        cmocka_unit_test(test_nothing_was_written),
         cmocka_unit_test(test_a_fault_of_a_pod),
         cmocka_unit_test(test_a_barrier_that_timed_out),
         cmocka_unit_test(test_a_lost_pod),
