@@ -293,6 +293,24 @@ static void note_stale(struct pod *p, uint64_t now_ms)
         p->stale_ms = now_ms + POD_STALE_MS;
 }
 
+static void on_waiting(struct pod *p, const struct wire_msg *m)
+{
+    static const char *const options[] = {
+        [WIRE_BARRIER_TIMEOUT] = "--barrier-timeout",
+        [WIRE_REJOIN_TIMEOUT] = "--rejoin-timeout"};
+    char buf[2 * WIRE_TEXT_MAX];
+    struct text t;
+
+    (void)text_copy(p->waiting, sizeof p->waiting, m->text);
+    if (p->state == POD_RUNNING)
+        return;
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "waiting: %s", m->text);
+    if (m->bound != WIRE_NO_BOUND && m->bound <= WIRE_REJOIN_TIMEOUT)
+        pod_add_left(&t, m->delay_ms, options[m->bound]);
+    pod_say(p, LOG_INFO, "%s", buf);
+}
+
 void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
 {
     static const struct wire_msg pong = {.kind = WIRE_PING};
@@ -309,9 +327,7 @@ void pod_link_message(struct pod *p, uint64_t now_ms, const struct wire_msg *m)
         on_refuse(p, now_ms, m);
         break;
     case WIRE_WAITING:
-        (void)text_copy(p->waiting, sizeof p->waiting, m->text);
-        if (p->state != POD_RUNNING)
-            pod_say(p, LOG_INFO, "waiting: %s", m->text);
+        on_waiting(p, m);
         break;
     case WIRE_START:
         if (p->state == POD_WAITING && !p->stale_ms)

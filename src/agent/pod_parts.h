@@ -20,6 +20,9 @@ void pod_say_slow_end(struct pod *p);
  * may be the last that is heard of it. */
 void pod_say_hint(const struct pod *p, const struct failure *f);
 
+/* How long a wait may last yet, and the option that says so, or NULL. */
+void pod_add_left(struct text *t, uint64_t ms, const char *option);
+
 /* The restarts that are used, in `buf`, which is returned. */
 #define POD_BUDGET_MAX 128
 const char *pod_budget(const struct pod *p, char buf[POD_BUDGET_MAX]);

@@ -7,30 +7,56 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Rounded up: it is told some milliseconds after it was due. */
+void pod_add_left(struct text *t, uint64_t ms, const char *option)
+{
+    text_add(t, "; for at most ");
+    text_add_duration(t, (ms + 999) / 1000 * 1000);
+    text_add(t, " more");
+    if (option)
+        text_add(t, " (%s)", option);
+}
+
+/* "--rejoin-timeout 10 min": how long pod 0 is waited for. */
+static void limit_words(const struct pod *p, char buf[64])
+{
+    struct text t;
+
+    text_init(&t, buf, 64);
+    text_add(&t, "%s ", p->was_admitted ? "--rejoin-timeout"
+                                        : "--barrier-timeout");
+    text_add_duration(&t, p->was_admitted ? p->cfg.rejoin_timeout_ms
+                                          : p->cfg.barrier_timeout_ms);
+}
+
 /* Pod 0 was not reached in time, or not heard any more: the job is over here.
  * The code is 200 before this pod was ever admitted, 201 after. */
 static void give_up(struct pod *p, uint64_t now_ms)
 {
     struct failure f = {.code = ERR_BARRIER, .kind = FAILURE_AGENT};
     const char *why = p->link_error[0] ? p->link_error : "no answer";
+    char limit[64];
 
+    limit_words(p, limit);
     f.node_rank = p->cfg.node_rank;
     f.round = p->round;
     if (p->zero_stop.kind == FAILURE_STOPPED) {
         f = p->zero_stop;
         f.code = ERR_PEER;
+        (void)snprintf(f.text, sizeof f.text,
+                       "did not come back in time (%s)", limit);
     } else if (p->was_admitted) {
         f.kind = FAILURE_LOST;
         f.code = ERR_PEER;
         f.node_rank = 0;
         (void)snprintf(f.text, sizeof f.text,
                        "node rank 0 at %s was lost and did not come back in "
-                       "time: %.300s", p->cfg.zero, why);
+                       "time (%s): %.300s", p->cfg.zero, limit, why);
     } else {
         (void)text_copy(f.host, sizeof f.host, p->cfg.host);
         (void)snprintf(f.text, sizeof f.text,
-                       "not all pods arrived in time: node rank 0 at %s was "
-                       "not reached: %.300s", p->cfg.zero, why);
+                       "not all pods arrived in time (%s): node rank 0 at %s "
+                       "was not reached: %.300s", limit, p->cfg.zero, why);
     }
     if (p->failure.kind == FAILURE_AGENT)
         f = p->failure; /* Its own fault comes first. */
@@ -116,21 +142,23 @@ static uint64_t give_up_ms(const struct pod *p)
 static void say_waiting(struct pod *p, uint64_t now_ms)
 {
     uint64_t until = give_up_ms(p);
+    const char *option = p->was_admitted ? "--rejoin-timeout"
+                                         : "--barrier-timeout";
     char buf[WIRE_TEXT_MAX];
     struct text t;
 
     /* Its own failure is told for so long only. */
-    if (p->state == POD_FAILING && until > p->leave_ms + POD_REPORT_MS)
+    if (p->state == POD_FAILING && until > p->leave_ms + POD_REPORT_MS) {
         until = p->leave_ms + POD_REPORT_MS;
-
+        option = NULL;
+    }
     p->say_ms = now_ms + BARRIER_SUMMARY_MS;
     text_init(&t, buf, sizeof buf);
-    text_add(&t, "waiting: node rank 0 at %s %s: %.200s; ", p->cfg.zero,
+    text_add(&t, "waiting: node rank 0 at %s %s: %.200s", p->cfg.zero,
              p->zero_stop.kind == FAILURE_STOPPED ? "told to stop from outside"
              : p->was_admitted ? "seen and lost" : "not reached yet",
              p->link_error[0] ? p->link_error : "no answer yet");
-    text_add_duration(&t, until > now_ms ? until - now_ms : 0);
-    text_add(&t, " left");
+    pod_add_left(&t, until > now_ms ? until - now_ms : 0, option);
     pod_say(p, LOG_INFO, "%s", buf);
 }
 

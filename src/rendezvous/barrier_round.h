@@ -94,6 +94,10 @@ void bar_finish_because(struct barrier *b, uint64_t now_ms, int code,
 /* Leave ENDING where everyone has heard, or (`look_at_all`: one pod after the
  * other, for time-outs) where nobody is left to wait for. */
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
+/* barrier_time.c. What ends the wait for those that are missing, if they do not
+ * come, and in how long. */
+enum wire_bound bar_bound(const struct barrier *b, uint64_t now_ms,
+                          uint64_t *ret_ms);
 /* barrier_words.c. A pod with this rank, if there is such a rank, is refused
  * for this. */
 void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why);

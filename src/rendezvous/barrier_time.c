@@ -41,6 +41,17 @@ static bool has_lost_too_many(const struct barrier *b, uint64_t now_ms,
     return found && n < need;
 }
 
+/* "--rejoin-timeout 10 min" */
+static const char *option(char buf[64], const char *name, uint64_t ms)
+{
+    struct text t;
+
+    text_init(&t, buf, 64);
+    text_add(&t, "%s ", name);
+    text_add_duration(&t, ms);
+    return buf;
+}
+
 /* The end for want of pods, `which` before all: it was lost, or it was told to
  * stop and nobody has taken its place. */
 static struct failure not_back(const struct barrier *b, uint64_t now_ms,
@@ -48,53 +59,102 @@ static struct failure not_back(const struct barrier *b, uint64_t now_ms,
 {
     const struct bar_peer *p = &b->peers[which];
     uint32_t n_away = b->counts[PEER_LOST] + b->counts[PEER_LEFT];
-    char missing[WIRE_TEXT_MAX - 64];
+    char missing[WIRE_TEXT_MAX - 96], buf[64];
+    const char *limit = option(buf, "--rejoin-timeout",
+                               b->cfg.rejoin_timeout_ms);
     struct failure f;
 
     barrier_describe(b, now_ms, missing, sizeof missing);
     if (p->state == PEER_LEFT) {
-        f = bar_fault(b, ERR_PEER, "did not come back%s%s",
+        f = bar_fault(b, ERR_PEER, "did not come back in time (%s)%s%s", limit,
                       n_away > 1 ? "\nmissing: " : "",
                       n_away > 1 ? missing : "");
         f.kind = FAILURE_STOPPED;
         f.signo = p->signo;
         (void)text_copy(f.host, sizeof f.host, p->hello.host);
     } else {
-        f = bar_fault(b, ERR_PEER, "a pod did not come back in time: %s",
-                      missing);
+        f = bar_fault(b, ERR_PEER, "a pod did not come back in time (%s): %s",
+                      limit, missing);
         f.kind = FAILURE_LOST;
     }
     f.node_rank = which;
     return f;
 }
 
+/* When who has not arrived is late. */
+static uint64_t gather_until(const struct barrier *b)
+{
+    uint64_t until = b->gather_ms + b->cfg.barrier_timeout_ms;
+
+    return b->started ? until + b->cfg.grace_ms + BARRIER_HEAR_MS : until;
+}
+
+/* Somebody for whom only --barrier-timeout is waited. */
+static bool is_one_late(const struct barrier *b, uint64_t now_ms)
+{
+    /* With enough pods the last call decides, not who is missing. */
+    if (bar_is_elastic(b) && b->peers[0].state == PEER_ARRIVED &&
+        b->counts[PEER_ARRIVED] >= b->cfg.min_nodes)
+        return false;
+    /* Lost pods have their own time once the job has started. */
+    for (uint32_t i = 0; i < b->cfg.nnodes; i++)
+        if (is_late(&b->peers[i], now_ms) &&
+            !(b->started && is_away(&b->peers[i])))
+            return true;
+    return false;
+}
+
+/* When too many will not have come back. */
+static uint64_t lost_until(const struct barrier *b, uint64_t now_ms)
+{
+    uint64_t low = now_ms, high = now_ms + b->cfg.rejoin_timeout_ms;
+    uint32_t which;
+
+    if (!b->started || !has_lost_too_many(b, high, &which))
+        return BARRIER_NEVER;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (has_lost_too_many(b, middle, &which))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+enum wire_bound bar_bound(const struct barrier *b, uint64_t now_ms,
+                          uint64_t *ret_ms)
+{
+    uint64_t late = is_one_late(b, now_ms) ? gather_until(b) : BARRIER_NEVER,
+             lost = lost_until(b, now_ms), until = lost < late ? lost : late;
+
+    *ret_ms = 0;
+    if (until == BARRIER_NEVER)
+        return WIRE_NO_BOUND;
+    if (until > now_ms)
+        *ret_ms = until - now_ms;
+    return lost < late ? WIRE_REJOIN_TIMEOUT : WIRE_BARRIER_TIMEOUT;
+}
+
 /* A lost pod has --rejoin-timeout; the first gathering --barrier-timeout. */
 static void check_gathering(struct barrier *b, uint64_t now_ms)
 {
-    uint64_t limit = b->cfg.barrier_timeout_ms;
-    char missing[WIRE_TEXT_MAX - 64];
+    char missing[WIRE_TEXT_MAX - 96], buf[64];
     struct failure f;
-    bool late = false;
     uint32_t which = 0;
-    /* With enough pods the last call decides, not who is missing. */
-    bool enough = bar_is_elastic(b) && b->peers[0].state == PEER_ARRIVED &&
-                  b->counts[PEER_ARRIVED] >= b->cfg.min_nodes;
 
     if (b->started && has_lost_too_many(b, now_ms, &which)) {
         f = not_back(b, now_ms, which);
         bar_finish(b, now_ms, ERR_PEER, &f);
         return;
     }
-    if (b->started)
-        limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
-    /* Lost pods have their own time once the job has started. */
-    for (uint32_t i = 0; !enough && i < b->cfg.nnodes; i++)
-        late = late || (is_late(&b->peers[i], now_ms) &&
-                        !(b->started && is_away(&b->peers[i])));
-    if (now_ms - b->gather_ms < limit || !late)
+    if (now_ms < gather_until(b) || !is_one_late(b, now_ms))
         return;
     barrier_describe(b, now_ms, missing, sizeof missing);
-    f = bar_fault(b, ERR_BARRIER, "not all pods arrived in time: %s", missing);
+    f = bar_fault(b, ERR_BARRIER, "not all pods arrived in time (%s%s): %s",
+                  option(buf, "--barrier-timeout", b->cfg.barrier_timeout_ms),
+                  b->started ? ", the grace and 30 s" : "", missing);
     bar_finish(b, now_ms, ERR_BARRIER, &f);
 }
 
@@ -141,10 +201,8 @@ static void check_peer(struct barrier *b, uint64_t now_ms, uint32_t rank,
 /* When a gathering may next have to be given up. */
 static void wake_for_gathering(struct barrier *b, uint64_t now_ms)
 {
-    uint64_t limit = b->gather_ms + b->cfg.barrier_timeout_ms;
+    uint64_t limit = gather_until(b);
 
-    if (b->started)
-        limit += b->cfg.grace_ms + BARRIER_HEAR_MS;
     bar_wake(b, limit > now_ms ? limit : now_ms + 1000);
     bar_wake(b, b->summary_ms);
     if (b->not_before_ms > now_ms)

@@ -229,6 +229,7 @@ static void summary(struct barrier *b, uint64_t now_ms)
     barrier_describe(b, now_ms, m.text, sizeof m.text);
     if (m.text[0] == '\0')
         return;
+    m.bound = (uint8_t)bar_bound(b, now_ms, &m.delay_ms);
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &m);
 }
@@ -286,6 +287,7 @@ static void news(struct barrier *b, uint64_t now_ms)
     if (!add_hold(&t, b, now_ms) && !all)
         text_add(&t, "; %u of %u pods are there", b->counts[PEER_ARRIVED],
                  b->cfg.nnodes);
+    m.bound = (uint8_t)bar_bound(b, now_ms, &m.delay_ms);
     for (uint32_t i = first; i < b->cfg.nnodes; i++)
         bar_send(b, &b->peers[i], &m);
 }

@@ -115,6 +115,13 @@ static void walk_failed(struct walk *w, struct wire_msg *m)
     walk_u32(w, &m->same);
 }
 
+static void walk_waiting(struct walk *w, struct wire_msg *m)
+{
+    walk_u64(w, &m->delay_ms);
+    walk_u8(w, &m->bound);
+    walk_string(w, m->text, sizeof m->text);
+}
+
 static void walk_again(struct walk *w, struct wire_msg *m)
 {
     walk_u32(w, &m->serial);
@@ -184,7 +191,7 @@ static void walk_payload(struct walk *w, struct wire_msg *m)
         walk_addr(w, &m->mesh);
         break;
     case WIRE_WAITING:
-        walk_string(w, m->text, sizeof m->text);
+        walk_waiting(w, m);
         break;
     case WIRE_START:
         walk_start(w, m);

@@ -78,6 +78,9 @@ enum wire_end {
     WIRE_END_SILENT, /* They may run yet. */
 };
 
+/* WAITING: the option that ends the wait. */
+enum wire_bound { WIRE_NO_BOUND, WIRE_BARRIER_TIMEOUT, WIRE_REJOIN_TIMEOUT };
+
 /* A pod's word for a round that it was in and that no pod 0 has ended. Bits. */
 enum wire_lost {
     WIRE_LOST_LAST = 1, /* It was of the pod 0 that admitted it last, */
@@ -119,7 +122,9 @@ struct wire_msg {
     uint32_t group_rank, group_size; /* START: among this round's pods. */
     uint32_t master_port;           /* START. */
     uint64_t delay_ms;              /* STOP: until the next round opens; AGAIN:
-                                       until the new start. */
+                                       until the new start; WAITING: until it
+                                       is given up, */
+    uint8_t bound;                  /* by this enum wire_bound. */
     uint32_t serial;   /* FAILED: 0, or asks for AGAIN; AGAIN: the same, or 0
                           to those that did not ask. */
     uint32_t in_a_row; /* FAILED with a serial: without health between; HELLO,

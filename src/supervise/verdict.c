@@ -190,6 +190,18 @@ static void add_finished(struct text *t, const struct verdict *v)
                  text_plural(v->n_restarts));
 }
 
+/* Which wait was too short, where the text says so. */
+static void add_back(struct text *t, const struct failure *f)
+{
+    static const char words[] = "did not come back";
+
+    text_add(t, " and ");
+    if (strncmp(f->text, words, sizeof words - 1) == 0)
+        add_first_line(t, f->text);
+    else
+        text_add(t, "%s", words);
+}
+
 static void add_stopped(struct text *t, const struct verdict *v)
 {
     const struct failure *f = &v->cause;
@@ -199,7 +211,7 @@ static void add_stopped(struct text *t, const struct verdict *v)
         add_failed(t, v);
         verdict_cause_line(t, f);
         if (v->exit_code == ERR_PEER)
-            text_add(t, " and did not come back");
+            add_back(t, f);
         return;
     }
     text_add(t, "stopped by %s from outside: this pod (node rank %u",

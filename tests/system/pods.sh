@@ -96,20 +96,25 @@ ended 0 1
 is "not all arrived in time" "$codes" '200 200'
 has "pod 0 names the missing" "$T/pod0.err" 'node ranks 2-3 not seen yet'
 has "so does pod 1" "$T/pod1.err" 'node ranks 2-3 not seen yet'
+limit='in time \(--barrier-timeout 2 s\)'
+has "and which option was too short" "$T/pod0.err" "error: .*$limit: "
+has "pod 1, too" "$T/pod1.err" "error: .*$limit: "
 has "which heard who came, too" "$T/pod1.err" \
-    'waiting: node ranks 0-1 arrived; 2 of 4 pods are there'
+    'waiting: node ranks 0-1 arrived; 2 of 4 pods are there; for at most [12] s'
 next_job
 pod 1 2 --barrier-timeout 1s -- true
 ended 1
 is "pod 0 was never reached" "$codes" 200
 has "it is named, with the reason" "$T/pod1.err" \
-    'node rank 0 at 127.0.0.1:[0-9]+ .*refused'
+    'in time \(--barrier-timeout 1 s\): node rank 0 at 127.0.0.1:[0-9]+ .*refused'
 next_job
 pod 0 3 --barrier-timeout 30s -- true
 pod 1 3 --barrier-timeout 30s -- true
 wait_for said 0 'waiting: node rank 2 not seen yet'
 wait_for said 1 'waiting: node rank 2 not seen yet'
 ok "every 10 s each pod says who is missing" said 1 'waiting: node rank 2'
+left='not seen yet; for at most [0-9]+ s more \(--barrier-timeout\)'
+has "and for how long yet, and which option says so" "$T/pod1.err" "$left"
 pod 2 3 -- true
 ended 0 1 2
 is "and the late one completes the job" "$codes" '0 0 0'

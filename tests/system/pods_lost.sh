@@ -38,6 +38,8 @@ kill -9 "$(agent_of 1)"
 ended 0
 is "a lost pod that does not come back is 201" "$codes" 201
 has "the verdict names it" "$T/pod0.err" 'error: .*node rank 1'
+has "and the option that was too short" "$T/pod0.err" \
+    'in time \(--rejoin-timeout 1 s\): node rank 1 seen and lost'
 
 # TERM on one pod: 143 there; the others stop, wait, and say who.
 next_job
@@ -47,7 +49,8 @@ kill -TERM "$(agent_of 1)"
 ended 1 0
 is "TERM on pod 1" "$codes" '143 201'
 has "pod 0 says who was stopped" "$T/pod0.err" 'node rank 1 .*told to stop'
-end='told to stop from outside \(SIGTERM\) and did not come back'
+end='told to stop from outside \(SIGTERM\) and did not come back in time'
+end="$end \\(--rejoin-timeout 1 s\\)"
 has "its verdict, too" "$T/pod0.err" "error: .*node rank 1 .*$end"
 hasnt "and does not guess" "$T/pod0.err" 'hint: '
 next_job

@@ -168,7 +168,8 @@ static void test_nobody_came(void **state)
     barrier_timeout(&b, 1 + cfg.barrier_timeout_ms);
     assert_int_equal(b.phase, BAR_ENDING);
     assert_int_equal(last.code, 200);
-    assert_string_equal(last.failure.text, "not all pods arrived in time: node "
+    assert_string_equal(last.failure.text, "not all pods arrived in time "
+                                           "(--barrier-timeout 10 min): node "
                                            "rank 1 not seen yet");
     bye(700000, BARRIER_LOCAL);
     assert_int_equal(b.phase, BAR_OVER);

@@ -476,7 +476,8 @@ static void test_told_to_stop(void **state)
     assert_int_equal(last.failure.signo, SIGTERM);
     assert_int_equal(last.failure.node_rank, 1);
     assert_string_equal(last.failure.host, "w1");
-    assert_string_equal(last.failure.text, "did not come back");
+    assert_string_equal(last.failure.text,
+                        "did not come back in time (--rejoin-timeout 5 min)");
 }
 
 static void test_several_do_not_come_back(void **state)
@@ -490,8 +491,9 @@ static void test_several_do_not_come_back(void **state)
     arrive(1200, BARRIER_LOCAL, 1);
     barrier_timeout(&b, 1000 + cfg.rejoin_timeout_ms);
     assert_int_equal(last.kind, WIRE_END);
-    assert_string_equal(last.failure.text, "did not come back\nmissing: "
-                        "node ranks 1-2 told to stop from outside");
+    assert_string_equal(last.failure.text, "did not come back in time "
+                        "(--rejoin-timeout 5 min)\nmissing: node ranks "
+                        "1-2 told to stop from outside");
 }
 
 int main(void)

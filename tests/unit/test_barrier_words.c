@@ -175,6 +175,69 @@ static void test_a_fence_is_told(void **state)
     assert_int_equal(b.phase, BAR_RUN);
 }
 
+static void bound(uint64_t now, enum wire_bound want, uint64_t left)
+{
+    barrier_timeout(&b, now);
+    assert_int_equal(last.kind, WIRE_WAITING);
+    assert_int_equal(last.bound, want);
+    assert_int_equal(last.delay_ms, left);
+    last.kind = WIRE_PING;
+}
+
+/* With who is missing goes how long they are waited for, by which option. */
+static void test_how_long(void **state)
+{
+    struct barrier_config c = usual(3);
+
+    (void)state;
+    begin_with(&c);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(11, BARRIER_LOCAL, 0);
+    bound(1 + BARRIER_SUMMARY_MS, WIRE_BARRIER_TIMEOUT,
+          c.barrier_timeout_ms - BARRIER_SUMMARY_MS);
+    join(12000, 1, 1);
+    join(12000, 2, 2);
+    bound(13000, WIRE_BARRIER_TIMEOUT, c.barrier_timeout_ms - 12999);
+    say(14000, 1, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 5});
+    say(14000, 2, (struct wire_msg){.kind = WIRE_PROGRESS, .percent = 5});
+    bound(1 + 2 * BARRIER_SUMMARY_MS, WIRE_NO_BOUND, 0); /* They move. */
+    arrive(21000, 1, 0);
+    arrive(21000, 2, 0);
+    assert_int_equal(b.phase, BAR_RUN);
+    say(22000, 1, left());
+    say(22001, 1, (struct wire_msg){.kind = WIRE_BYE});
+    barrier_closed(&b, 22002, 1);
+    arrive(22003, BARRIER_LOCAL, 1);
+    bound(22000 + BARRIER_SUMMARY_MS, WIRE_REJOIN_TIMEOUT,
+          c.rejoin_timeout_ms - BARRIER_SUMMARY_MS);
+    b.cfg.rejoin_timeout_ms = c.barrier_timeout_ms * 2;
+    say(32500, 2, (struct wire_msg){.kind = WIRE_PING});
+    bound(22000 + 2 * BARRIER_SUMMARY_MS, WIRE_BARRIER_TIMEOUT,
+          c.barrier_timeout_ms + c.grace_ms + BARRIER_HEAR_MS -
+              2 * BARRIER_SUMMARY_MS); /* Pod 2 still stops. */
+}
+
+/* Not the first of those that are away decides: the one that is too many. */
+static void test_how_long_of_more(void **state)
+{
+    struct barrier_config c = usual(4);
+
+    (void)state;
+    c.min_nodes = 2;
+    c.last_call_ms = 1000;
+    begin_with(&c);
+    all_arrive();
+    assert_int_equal(b.phase, BAR_RUN);
+    for (uint32_t i = 3; i > 0; i--) {
+        say(2000 + i, i, left());
+        say(2000 + i, i, (struct wire_msg){.kind = WIRE_BYE});
+        barrier_closed(&b, 2000 + i, i);
+    }
+    arrive(2010, BARRIER_LOCAL, 1);
+    bound(2003 + BARRIER_SUMMARY_MS, WIRE_REJOIN_TIMEOUT,
+          c.rejoin_timeout_ms - BARRIER_SUMMARY_MS);
+}
+
 static void test_a_long_back_off_is_told(void **state)
 {
     struct barrier_config c = usual(2);
@@ -267,6 +330,8 @@ int main(void)
         cmocka_unit_test(test_wrong_token),
         cmocka_unit_test(test_wrong_nnodes),
         cmocka_unit_test(test_a_fence_is_told),
+        cmocka_unit_test(test_how_long),
+        cmocka_unit_test(test_how_long_of_more),
         cmocka_unit_test(test_a_long_back_off_is_told),
         cmocka_unit_test(test_a_twin_is_told),
         cmocka_unit_test(test_another_version_is_told),

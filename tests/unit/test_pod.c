@@ -244,8 +244,9 @@ static void test_pod_0_is_never_reached(void **state)
     pod_link_down(&p, 50, "connection refused");
     pod_timeout(&p, 1 + 60000);
     assert_int_equal(p.exit_code, 200);
-    assert_string_equal(p.cause.text, "not all pods arrived in time: node rank "
-                                      "0 at z:1 was not reached: connection "
+    assert_string_equal(p.cause.text, "not all pods arrived in time "
+                                      "(--barrier-timeout 60 s): node rank 0 "
+                                      "at z:1 was not reached: connection "
                                       "refused");
 }
 

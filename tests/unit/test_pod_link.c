@@ -450,11 +450,31 @@ static void test_says_what_it_waits_for(void **state)
     assert_string_equal(said, "");
     pod_timeout(&p, 1 + BARRIER_SUMMARY_MS);
     assert_string_equal(said, "waiting: node rank 0 at z:1 not reached yet: "
-                              "connection refused; 50 s left");
+                              "connection refused; for at most 50 s more "
+                              "(--barrier-timeout)");
     pod_link_up(&p, 20000);
     hear(20000, admitted);
     hear(20001, (struct wire_msg){.kind = WIRE_WAITING, .text = "node rank 2"});
     assert_string_equal(said, "waiting: node rank 2");
+    hear(20002, (struct wire_msg){.kind = WIRE_WAITING, .text = "node rank 2",
+                                  .bound = WIRE_BARRIER_TIMEOUT,
+                                  .delay_ms = 589998});
+    assert_string_equal(said, "waiting: node rank 2; for at most 9 min 50 s "
+                              "more (--barrier-timeout)");
+    assert_string_equal(p.waiting, "node rank 2");
+    hear(20003, (struct wire_msg){.kind = WIRE_WAITING, .text = "node rank 2",
+                                  .bound = WIRE_REJOIN_TIMEOUT,
+                                  .delay_ms = 1});
+    assert_string_equal(said, "waiting: node rank 2; for at most 1 s more "
+                              "(--rejoin-timeout)");
+    hear(20004, (struct wire_msg){.kind = WIRE_WAITING, .text = "node rank 2",
+                                  .bound = WIRE_REJOIN_TIMEOUT + 1});
+    assert_string_equal(said, "waiting: node rank 2");
+    pod_link_down(&p, 20010, "reset");
+    pod_timeout(&p, 20010 + BARRIER_SUMMARY_MS);
+    assert_string_equal(said, "waiting: node rank 0 at z:1 seen and lost: "
+                              "reset; for at most 20 s more "
+                              "(--rejoin-timeout)");
 }
 
 /* A pod that has failed by itself tries for 30 s to tell of it, and says so. */
@@ -466,7 +486,7 @@ static void test_says_how_long_it_tells(void **state)
     pod_fault(&p, 100, 66, "x is missing");
     pod_timeout(&p, 100 + BARRIER_SUMMARY_MS);
     assert_string_equal(said, "waiting: node rank 0 at z:1 not reached yet: "
-                              "connection refused; 20 s left");
+                              "connection refused; for at most 20 s more");
     pod_timeout(&p, 100 + POD_REPORT_MS);
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 66);
@@ -485,7 +505,8 @@ static void test_lost_after_it_was_admitted(void **state)
     assert_int_equal(p.state, POD_GONE);
     assert_int_equal(p.exit_code, 201);
     assert_string_equal(p.cause.text, "node rank 0 at z:1 was lost and did not "
-                                      "come back in time: reset");
+                                      "come back in time (--rejoin-timeout "
+                                      "30 s): reset");
 }
 
 static struct wire_msg zero_stops(void)

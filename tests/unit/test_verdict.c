@@ -373,6 +373,12 @@ static void test_stopped_from_outside(void **state)
     assert_verdict(&v, "failed with exit code 201 (peer): node rank 0 (host "
                        "w0) was told to stop from outside (SIGTERM) and did "
                        "not come back; 0 of 3 restarts used");
+    (void)snprintf(v.cause.text, sizeof v.cause.text, "did not come back in "
+                   "time (--rejoin-timeout 9 s)");
+    assert_verdict(&v, "failed with exit code 201 (peer): node rank 0 (host "
+                       "w0) was told to stop from outside (SIGTERM) and did "
+                       "not come back in time (--rejoin-timeout 9 s); 0 of 3 "
+                       "restarts used");
     v.exit_code = 143;
     v.cause.signo = 0;
     v.cause.host[0] = '\0';

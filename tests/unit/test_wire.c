@@ -46,6 +46,7 @@ static struct wire_msg full(enum wire_kind kind)
     m.master_port = 29500;
     memcpy(m.hosts, "w-0,10.0.0.1", 13);
     m.delay_ms = 1500;
+    m.bound = WIRE_REJOIN_TIMEOUT;
     m.code = 78;
     memcpy(m.text, "why\tand\nhow", 12);
     m.failure = (struct failure){.kind = FAILURE_WORKER, .code = 137,
@@ -96,6 +97,10 @@ static void test_round_trip(void **state)
         assert_int_equal(back.round, 7);
         if (m.kind == WIRE_HELLO || m.kind == WIRE_START || m.kind == WIRE_STOP)
             check_past(&m, &back);
+        if (m.kind == WIRE_WAITING) {
+            assert_int_equal(back.delay_ms, m.delay_ms);
+            assert_int_equal(back.bound, m.bound);
+        }
         if (m.kind == WIRE_WELCOME) {
             assert_int_equal(back.max_restarts, m.max_restarts);
             assert_int_equal(back.restart_period_ms, m.restart_period_ms);
