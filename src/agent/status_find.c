@@ -126,7 +126,7 @@ static int connect_second(char *path, const char *tried, struct err *e)
 int status_find(const char *asked, char path[STATUS_SOCKET_PATH_MAX],
                 struct err *e)
 {
-    char tried[512];
+    char tried[512], refused[STATUS_SOCKET_PATH_MAX] = "";
     struct text t;
     int fd;
 
@@ -141,11 +141,12 @@ int status_find(const char *asked, char path[STATUS_SOCKET_PATH_MAX],
         fd = status_socket_connect(path, false);
         if (fd >= 0)
             return fd;
-        if (fd == -EACCES)
-            return no_access(path, e);
+        if (fd == -EACCES && !refused[0]) /* One's own may be at the next. */
+            (void)text_copy(refused, sizeof refused, path);
         text_add(&t, "%s%s", t.len ? ", " : "", path);
     }
-    return connect_second(path, tried, e);
+    fd = connect_second(path, tried, e);
+    return fd == -ERR_RESOURCE && refused[0] ? no_access(refused, e) : fd;
 }
 
 void status_say_others(const char *path)

@@ -168,6 +168,15 @@ if unshare -m true 2>/dev/null; then
     has "and told of beside the first" "$T/out" '^agent: also here: pid '
     has "in one line" "$T/out" '^1$'
     hasnt "not with --json or --socket" "$T/err" 'also here'
+    places '"$1" -- sleep 1000 & a=$!; '"$wait_up"'
+        unset XDG_RUNTIME_DIR; own="setpriv --reuid=65534 --clear-groups $1"
+        $own status; echo "rc $?"
+        $own -- sleep 1000 & b=$!; i=0
+        until $own status >/tmp/o 2>&1; do sleep .05
+        i=$((i + 1)); [ $i -lt 400 ] || break; done
+        grep "^agent .* pid $b " /tmp/o; kill -TERM $a $b; wait $a; wait $b'
+    has "root's alone is 77 to another uid" "$T/out" '^rc 77$'
+    has "whose own agent is asked behind it" "$T/out" '^agent .* pid '
     places 'mount -o remount,ro /run; mount -o remount,ro /tmp
         "$1" -v -- sh -c "sleep .2; exit 3"
         echo rc $?'
