@@ -199,7 +199,7 @@ def zero(port, how):
     s = listener.accept()[0]
     s.settimeout(20)
     read_frame(s)
-    welcome = frame(2, struct.pack(">QI", 1, 1))
+    welcome = frame(2, struct.pack(">QIIQ", 1, 1, 3, 0))
     if how == "welcome":
         s.sendall(welcome)
     elif how == "challenge":
