@@ -145,10 +145,15 @@ on_tty 'expect foreground' 'send \n' -- "${as_init[@]}" "$agent" -- \
     "${watch[@]}"
 has "PID 1: its worker is in the foreground" "$T/tty" 'foreground True'
 has "PID 1: without a stray signal" "$T/tty" '^signals size 80 24'
-on_tty 'expect >>> ' 'send 20+3\n' 'expect 23' 'send \x03' \
+# In a loop, where python looks for signals: one that comes while readline puts
+# up its prompt is lost. From 3.13 on, python colours what is typed, but for the
+# variable.
+on_tty 'expect >>> ' 'send print("no" "w"); exec("while 1: pass")\n' \
+    'expect now' 'send \x03' \
     'expect KeyboardInterrupt' 'send print("still here")\n' \
     'expect \nstill' 'send exit(5)\n' -- \
-    "${as_init[@]}" "$agent" --max-restarts 0 -- python3 -i
+    "${as_init[@]}" "$agent" --max-restarts 0 -- \
+    env PYTHON_BASIC_REPL=1 python3 -i
 is "PID 1: an interactive python" "$rc" 5
 on_tty 'expect up' 'send \x1a' 'send still\n' -- "${as_init[@]}" "$agent" -- \
     sh -c 'echo up; read -r x; echo got $x'
