@@ -4,9 +4,9 @@
 . "$(dirname "$0")/../lib/tap.sh"
 fast=(--restart-backoff 10ms:50ms)
 
-# Beside the other users of this machine's shared memory: an own one.
+# An own one beside that of the machine, and said to be: agent spares a host's.
 if [ "${1-}" != inside ]; then
-    if ! unshare -m --propagation private sh -c \
+    if ! unshare -m -i --propagation private sh -c \
         'mount -t tmpfs none /dev/shm && mount -t tmpfs none /run' 2>/dev/null
     then
         skip "left-over files" "no mount namespace"
@@ -14,7 +14,7 @@ if [ "${1-}" != inside ]; then
     fi
     trap - EXIT
     rm -rf "$T"
-    exec unshare -m --propagation private sh -c '
+    exec unshare -m -i --propagation private sh -c '
         mount -t tmpfs none /dev/shm && mount -t tmpfs none /run &&
         exec "$0" inside' "$0"
 fi
