@@ -202,6 +202,10 @@ static const struct verdict_pattern patterns[] = {
     {"Illegal instruction", NULL,
      "the program was likely built for a newer CPU than this node has",
      HINT_PLAIN},
+    {"terminate called without an active", NULL,
+     "a C++ thread was still at work as the program ended; a Python program on "
+     "gloo that was done already: os._exit(0) after destroy_process_group() "
+     "(pytorch/pytorch#190489)", HINT_PLAIN},
     {"unrecognized arguments", NULL,
      "the program does not know an argument: options of agent come before the "
      "command, and those of the program after it", HINT_PLAIN},

@@ -164,6 +164,12 @@ static void test_hints_of_more_lines(void **state)
          {"not in PATH"}},
         {1, 0, {0}, "OpenBLAS blas_thread_init: pthread_create failed for "
          "thread 1 of 8: Operation not permitted", {"seccomp profile"}},
+        {0, SIGABRT, {0},
+         "terminate called without an active exception\n"
+         "Fatal Python error: Aborted\n\n"
+         "Thread 0x00007f752be6db80 (most recent call first):\n"
+         "  <no Python frame>\n",
+         {"C++ thread was still at work", "os._exit(0) after"}},
     };
 
     (void)state;
