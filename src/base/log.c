@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char *log_program = "agent";
 static int log_node_rank = -1;
 static enum log_level log_max_level = LOG_INFO;
 static bool log_time;
@@ -20,6 +21,11 @@ void log_setup(int node_rank, enum log_level max_level)
 {
     log_node_rank = node_rank;
     log_max_level = max_level;
+}
+
+void log_setup_program(const char *name)
+{
+    log_program = name;
 }
 
 void log_setup_rank(int node_rank)
@@ -71,9 +77,10 @@ static size_t line_start(char *buf, size_t cap, enum log_level level)
     if (log_time)
         log_stamp(stamp);
     if (log_node_rank < 0)
-        n = snprintf(buf, cap, "%s%sagent: %s", stamp, space, names[level]);
+        n = snprintf(buf, cap, "%s%s%s: %s", stamp, space, log_program,
+                     names[level]);
     else
-        n = snprintf(buf, cap, "%s%sagent[%d]: %s", stamp, space,
+        n = snprintf(buf, cap, "%s%s%s[%d]: %s", stamp, space, log_program,
                      log_node_rank, names[level]);
     return n < 0 ? 0 : (size_t)n;
 }

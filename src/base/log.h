@@ -18,6 +18,9 @@ enum log_level { LOG_ERROR, LOG_WARNING, LOG_INFO, LOG_DEBUG };
 /* Lines above `max_level` are left out. `node_rank` < 0: `agent: text`. */
 void log_setup(int node_rank, enum log_level max_level);
 
+/* Whose lines these are, in place of `agent`. `name` is borrowed. */
+void log_setup_program(const char *name);
+
 /* Only the rank. */
 void log_setup_rank(int node_rank);
 

@@ -87,6 +87,7 @@ int main(int argc, char **argv)
     int rc, level;
 
     (void)std_fds_fill();
+    log_setup_program("agent-fetch");
     rc = args_read(&a, argc, argv, &e);
     if (rc == 0 && a.view != CLI_RUN) {
         args_write_help(stdout, a.view);

@@ -107,6 +107,7 @@ int main(int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {"version", no_argument, NULL, 'v'},
         {0}};
+    static char name[] = "agent-probe"; /* In what getopt says, too. */
     unsigned long timeout_s = PROBE_TIMEOUT_MS / 1000;
     const char *only = NULL;
     char *end;
@@ -114,6 +115,8 @@ int main(int argc, char **argv)
 
     (void)std_fds_fill();
     stops_end_init();
+    if (argc > 0)
+        argv[0] = name;
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
         switch (c) {
         case 'o':

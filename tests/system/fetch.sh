@@ -277,7 +277,7 @@ has "and says so" "$T/err" 'run it again to go on'
 manifest big "$base/gate/big?4"
 "$O/agent-fetch" "$T/m.json" "$T/g" >/dev/null 2>"$T/err" &
 pid=$!
-shown() { grep -q 'agent: 0 of 1 files, 2.3 MiB of 4.7 MiB (50 %)' "$T/err"; }
+shown() { grep -q 'agent-fetch: 0 of 1 files, 2.3 MiB of 4.7 MiB (50 %)' "$T/err"; }
 ok "a line each 5 s" until_true 30 shown
 kill $pid
 wait $pid
@@ -290,7 +290,7 @@ shown() { grep -q $'\r\033\\[K\\[=* *\\] 0 of 1 files' "$T/typed"; }
 ok "a bar on a terminal" until_true 30 shown
 touch "$T/state/gate"
 wait $pid
-has "which goes away" "$T/typed" $'\r\033\\[Kagent: 1 of 1 files are there'
+has "which goes away" "$T/typed" $'\r\033\\[Kagent-fetch: 1 of 1 files are there'
 rm "$T/state/gate"
 
 # Links, folders, disks.
@@ -350,6 +350,7 @@ run --parallel 0 "$T/m.json" "$T/d"
 is "a bad number is 64" "$rc" 64
 run "$T/none.json" "$T/d"
 is "no manifest is 66" "$rc" 66
+has "and told by agent-fetch's own name" "$T/err" '^agent-fetch: error: '
 echo '{' >"$T/bad.json"
 run "$T/bad.json" "$T/d"
 is "a bad manifest is 65" "$rc" 65

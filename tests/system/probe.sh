@@ -159,5 +159,8 @@ is "a part that is none: 64" "$? $(wc -l <"$T/err")" '64 1'
 is "no time at all: 64" $? 64
 "$probe" gpu >"$T/out" 2>"$T/err"
 is "a word: 64" $? 64
+"$probe" --none >"$T/out" 2>"$T/err"
+is "an option that is none: 64, by the probe's name without its folder" \
+    "$? $(grep -c '^agent-probe: ' "$T/err")" '64 1'
 "$probe" >/dev/full 2>"$T/err"
 is "a full disk: 202" $? 202
