@@ -35,8 +35,10 @@ static int stage_one(const struct options *o, unsigned i)
     telling_begin(&telling, o->quiet == 0);
     rc = stage_run(&req, telling_tell, &telling, &result, &e);
     telling_end(&telling);
-    if (rc)
+    if (rc) {
+        stage_advise(&req, &result, &e);
         return failed(&e);
+    }
     stage_warn(&result);
     log_info("%s: %" PRIu64 " file%s, %" PRIu64 " byte%s, %s", result.name,
              result.n_files, text_plural(result.n_files), result.n_bytes,

@@ -159,6 +159,28 @@ static int into_stage(const struct stage_request *req,
     return stage_take(&s, req->reverify, ret, e);
 }
 
+void stage_advise(const struct stage_request *req,
+                  const struct stage_result *r, struct err *e)
+{
+    char text[ERR_TEXT_MAX];
+    struct path_shown m, s;
+    struct text t;
+
+    if (e->code != ERR_DATA)
+        return;
+    text_init(&t, text, sizeof text);
+    text_add(&t, "%s", e->text);
+    if (r->is_read)
+        text_add(&t, "; agent verify '%s'%s%s%s names all that is bad",
+                 path_show(&m, NULL, req->manifest), req->source ? " '" : "",
+                 req->source ? path_show(&s, NULL, req->source) : "",
+                 req->source ? "'" : "");
+    else if (!strstr(text, "agent manifest"))
+        text_add(&t, "; agent manifest DIR writes a manifest");
+    if (!t.cut) /* What is wrong comes first. */
+        (void)text_copy(e->text, sizeof e->text, text);
+}
+
 void stage_warn_hash(const char *name, const char *weak_hash)
 {
     if (weak_hash)
@@ -186,6 +208,7 @@ int stage_run(const struct stage_request *req, stage_progress_fn *progress,
     rc = load_manifest(&m, req->manifest, req->source, &source, e);
     if (rc)
         return rc;
+    ret->is_read = true;
     (void)text_copy(ret->name, sizeof ret->name, m.name);
     memcpy(ret->digest, m.digest, sizeof ret->digest);
     ret->n_files = m.n_entries;

@@ -26,6 +26,7 @@ struct stage_result {
     char name[STAGE_NAME_MAX]; /* The set's name. */
     char dir[PATH_MAX];        /* Absolute path of the verified files. */
     uint8_t digest[32];        /* The set's digest (interface: manifest). */
+    bool is_read;              /* The manifest was; also after a failure. */
     bool reused;               /* A finished stage was found. */
     uint64_t n_files, n_bytes; /* What the manifest lists. */
     char note[ERR_TEXT_MAX];   /* "", or what the user should be warned of. */
@@ -57,6 +58,10 @@ typedef void stage_progress_fn(void *ctx, const struct stage_progress *p);
  * `progress` may be NULL. */
 int stage_run(const struct stage_request *req, stage_progress_fn *progress,
               void *ctx, struct stage_result *ret, struct err *e);
+
+/* After a failure: put the command that tells more behind the text. */
+void stage_advise(const struct stage_request *req,
+                  const struct stage_result *r, struct err *e);
 
 /* Warn of what is in the result: its note and its hash. */
 void stage_warn(const struct stage_result *r);

@@ -91,6 +91,7 @@ stager_main(const struct stage_request *req, unsigned n, int fd)
         l.err.code = 0;
         if (stage_run(&req[i], on_progress, &c, &l.set, &l.err) != 0) {
             l.kind = STAGER_ERROR;
+            stage_advise(&req[i], &l.set, &l.err);
             say(&c, &l);
             _exit(l.err.code);
         }

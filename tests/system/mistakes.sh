@@ -75,8 +75,13 @@ mistake 66 "missing \(without --source .* the manifest's folder" \
 mistake 66 'is DIR, .* where they are\?' verify away.json
 mistake 66 "source folder '/no' is missing;" --dataset away.json --source /no \
     -- true
-mistake 65 "$gz' has sha256 .*the manifest says" --dataset bad/manifest.json \
-    -- true
+mistake 65 "$gz' has sha256 .*the manifest says .*; agent verify \
+'bad/manifest.json' names all that is bad; no worker" \
+    --dataset bad/manifest.json -- true
+mistake 65 "; agent verify 'bad/manifest.json' './bad' names all that is bad" \
+    stage --dataset bad/manifest.json --source ./bad --stage "$T/stage"
+mistake 65 "train.py:1:1: neither JSON .* it; agent manifest DIR writes a man" \
+    --dataset train.py -- true
 mistake 65 'a NUL byte: this is data and no manifest' --dataset "bad/$gz" -- true
 mistake 65 'empty: it names no file' --dataset empty -- true
 mistake 65 'give the manifest file in it' --dataset bad -- true
