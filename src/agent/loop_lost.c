@@ -47,11 +47,12 @@ static bool say_file_lost(struct loop *l)
         return false;
     l->file_lost_said = lost.bytes;
     l->why_said = lost.why != 0;
-    log_warning("--log-dir %s: %s; %" PRIu64 " byte%s could not be written%s",
+    log_warning("--log-dir %s: %s; %" PRIu64 " byte%s could not be written%s%s",
                 l->plan->o->log_dir,
                 lost.why ? strerror(lost.why) : "it is too slow", lost.bytes,
                 text_plural(lost.bytes),
-                l->is_ending ? "" : " so far, the workers run on");
+                l->is_ending ? "" : " so far, the workers run on",
+                log_files_advice(lost.why));
     return true;
 }
 

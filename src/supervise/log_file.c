@@ -32,6 +32,27 @@ static int make_dirs(int at, char *path, bool last)
     return 0;
 }
 
+const char *log_files_advice(int why)
+{
+    switch (why) {
+    case ENOENT: /* Below /proc no folder can be made. */
+    case EACCES:
+    case EPERM:
+    case EROFS:
+    case ENOTDIR:
+    case EISDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+    case EOPNOTSUPP:
+        return ": give a folder that can be written to";
+    case ENOSPC:
+    case EDQUOT:
+        return ": make room there, or give another folder";
+    default:
+        return "";
+    }
+}
+
 int log_file_open_dir(struct log_file_rules *r)
 {
     char path[PATH_MAX];

@@ -233,9 +233,7 @@ int log_files_new(struct log_files **ret, const struct log_files_config *c,
         (void)pthread_join(f->thread, NULL);
         files_free(f);
         return err_set(e, ERR_RESOURCE, "--log-dir %s: %s%s", c->dir,
-                       strerror(r),
-                       r == EACCES || r == EPERM || r == EROFS || r == ENOTDIR
-                           ? ": give a folder that can be written to" : "");
+                       strerror(r), log_files_advice(r));
     }
     *ret = f;
     return 0;

@@ -39,6 +39,9 @@ struct log_files;
 int log_files_new(struct log_files **ret, const struct log_files_config *c,
                   struct err *e);
 
+/* ": what to do" of an errno, or "". */
+const char *log_files_advice(int why);
+
 /* True where one more put of LOG_FILES_PUT_MAX has room. */
 bool log_files_has_room(struct log_files *f);
 /* Wake when there is. */

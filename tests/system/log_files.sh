@@ -61,6 +61,12 @@ run --log-dir "$0" -- echo never
 is "a folder that cannot be: 202, before any worker" "$rc $(wc -c <"$T/out")" \
     '202 0'
 has "... and which it is" "$T/err" '^agent\[0\]: error: --log-dir .*log_files.sh: Not a dir'
+run --log-dir /proc/logs -- echo never
+has "below /proc: what to do" "$T/err" \
+    "^agent\\[0\\]: error: --log-dir /proc/logs: .*: give a folder that can be"
+run --log-dir /proc -- echo hi
+has "... where the folder is there, and no file can be" "$T/err" \
+    'log-dir /proc: .* 3 bytes could not be written.*: give a folder that can'
 run --log-max 1M -- true
 is "--log-max alone is 64" "$rc" 64
 # A FIFO in the place of a file, and nobody reads: the disk hangs.

@@ -131,6 +131,9 @@ static void test_a_folder_that_cannot_be_made(void **state)
     (void)snprintf(path, sizeof path, "%s/file/below", top);
     assert_int_equal(log_files_new(&f, &c, &e), -ERR_RESOURCE);
     assert_non_null(strstr(e.text, path));
+    c.dir = "/proc/no";
+    assert_int_equal(log_files_new(&f, &c, &e), -ERR_RESOURCE);
+    assert_non_null(strstr(e.text, ": give a folder that can be written to"));
 }
 
 /* Many bytes through the ring, of four files, in pieces of all sizes. */
