@@ -89,16 +89,18 @@ static uint64_t gather_until(const struct barrier *b)
     return b->started ? until + b->cfg.grace_ms + BARRIER_HEAR_MS : until;
 }
 
-/* Somebody for whom only --barrier-timeout is waited. */
+/* Somebody for whom only --barrier-timeout is waited. With enough pods the last
+ * call decides, not who is missing; but no round starts while one still stops
+ * its workers, or runs --pre-start after that. */
 static bool is_one_late(const struct barrier *b, uint64_t now_ms)
 {
-    /* With enough pods the last call decides, not who is missing. */
-    if (bar_is_elastic(b) && b->peers[0].state == PEER_ARRIVED &&
-        b->counts[PEER_ARRIVED] >= b->cfg.min_nodes)
-        return false;
+    bool enough = bar_is_elastic(b) && b->peers[0].state == PEER_ARRIVED &&
+                  b->counts[PEER_ARRIVED] >= b->cfg.min_nodes;
+
     /* Lost pods have their own time once the job has started. */
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         if (is_late(&b->peers[i], now_ms) &&
+            !(enough && b->peers[i].state != PEER_STOPPING) &&
             !(b->started && is_away(&b->peers[i])))
             return true;
     return false;

@@ -217,6 +217,32 @@ static void test_how_long(void **state)
               2 * BARRIER_SUMMARY_MS); /* Pod 2 still stops. */
 }
 
+/* Enough have arrived, and yet no round starts: --pre-start hangs on one. */
+static void test_how_long_of_one_that_prepares(void **state)
+{
+    struct barrier_config c = usual(2);
+    uint64_t limit = c.barrier_timeout_ms + c.grace_ms + BARRIER_HEAR_MS;
+
+    (void)state;
+    c.min_nodes = 1;
+    c.last_call_ms = 1000;
+    begin_with(&c);
+    all_arrive();
+    say(2000, BARRIER_LOCAL, failed(3, 0));
+    barrier_timeout(&b, 2000 + BARRIER_SETTLE_MS);
+    arrive(2100, BARRIER_LOCAL, 1);
+    say(2100, 1, (struct wire_msg){.kind = WIRE_PROGRESS,
+                                   .percent = WIRE_PREPARING});
+    bound(2000 + BARRIER_SETTLE_MS + BARRIER_SUMMARY_MS, WIRE_BARRIER_TIMEOUT,
+          limit - BARRIER_SUMMARY_MS);
+    limit += 2000 + BARRIER_SETTLE_MS;
+    say(limit - 1, 1, (struct wire_msg){.kind = WIRE_PING});
+    barrier_timeout(&b, limit - 1);
+    assert_int_equal(b.phase, BAR_GATHER);
+    barrier_timeout(&b, limit);
+    assert_int_equal(b.end.code, 200);
+}
+
 /* Not the first of those that are away decides: the one that is too many. */
 static void test_how_long_of_more(void **state)
 {
@@ -331,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_wrong_nnodes),
         cmocka_unit_test(test_a_fence_is_told),
         cmocka_unit_test(test_how_long),
+        cmocka_unit_test(test_how_long_of_one_that_prepares),
         cmocka_unit_test(test_how_long_of_more),
         cmocka_unit_test(test_a_long_back_off_is_told),
         cmocka_unit_test(test_a_twin_is_told),
