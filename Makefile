@@ -137,7 +137,7 @@ $(O)/agent: $(agent_main:%.c=$(O)/obj/%.o) $(agent_only:%.c=$(O)/obj/%.o) \
 	$(Q)$(CC) -static-pie $(AGENT_LDFLAGS) $(relative) $(late) $(order) \
 	    $(map) $(CFLAGS) \
 	    $(LDFLAGS) -o $@ $(filter-out %.ld,$^) $(static_libs) $(LDLIBS) \
-	    2>$@.ldlog || \
+	    >$@.ldlog 2>&1 || \
 	    { cat $@.ldlog >&2; exit 1; }
 
 # Dynamic, as it opens what it asks; but it needs no library of its own.
