@@ -98,13 +98,15 @@ import socket, sys
 s = socket.create_server(('', $free)); print('listens', flush=True)
 sys.stdin.read()"; }
 read -r _ <&"${holder[0]}"
+# bash forgets its own names as soon as the coproc has ended.
 # shellcheck disable=SC2154 # of the coproc
-mistake 202 "--master-port $free is taken by pid $holder_PID \(python3\)" \
+pid=$holder_PID to=${holder[1]}
+mistake 202 "--master-port $free is taken by pid $pid \(python3\)" \
     --master-port "$free" -- true
 mistake 202 "--barrier-port $free is taken by .*\(python3\): give the job" \
     --nnodes 2 --barrier-port "$free" -- true
-eval "exec ${holder[1]}>&-"
-wait "$holder_PID"
+exec {to}>&-
+wait "$pid"
 "$agent" --nnodes 2 --barrier-port "$free" -- true 2>"$T/zero" &
 zero=$!
 ok "pod 0 listens" until_true 20 bash -c ": </dev/tcp/127.0.0.1/$free"
