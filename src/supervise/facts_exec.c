@@ -37,12 +37,17 @@ static bool find_file(const char *command, char path[PATH_MAX])
     return false;
 }
 
-/* A script beside agent, meant as Python's argument or with "./" before it. */
+/* A script beside agent, meant as Python's argument or with "./" before it;
+ * or "python" where there is python3 alone, as in Debian. */
 static void say_here(struct text *t, const char *command)
 {
+    char path[PATH_MAX];
     struct stat st;
 
-    if (stat(command, &st) == 0 && S_ISREG(st.st_mode))
+    if (strcmp(command, "python") == 0 && find_file("python3", path))
+        text_add(t, "'python' was not found in PATH; there is '%.160s': use "
+                 "python3", path);
+    else if (stat(command, &st) == 0 && S_ISREG(st.st_mode))
         text_add(t, "'%.120s' was not found in PATH; it is in this folder: "
                  "use ./%.120s, or the name of its interpreter before it",
                  command, command);

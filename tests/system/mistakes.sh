@@ -57,6 +57,9 @@ mistake 127 "there is no './gone.sh' in '$T', the working directory" ./gone.sh
 mistake 127 "there is no '/no/such/program' in the image" /no/such/program
 mistake 127 "'./linked' is a link to '/no/target', which is missing" ./linked
 mistake 127 'in this folder: use \./train\.py, or the name of its inter' train.py
+mkdir bin && : >bin/python3
+mistake 127 "'python' .*; there is '$T/bin/python3': use python3\$" \
+    PATH="$T/bin" python train.py
 mistake 126 'no execute permission \(chmod \+x\)' ./train.py
 mistake 127 "interpreter '/no/such/python' is missing" ./script
 mistake 127 'Windows line ends \(dos2unix\)' ./windows
