@@ -90,3 +90,18 @@ run "$agent" manifest "$src"
 is "nor a link that leaves the folder: 65" "$rc" 65
 run "$agent" manifest "$T/none"
 is "a missing folder: 66" "$rc" 66
+
+# docs/data.md: its manifest is one, and its table has each key.
+sed -n '/^```json/,/^```/{/^```/!p}' "$top/docs/data.md" >"$m"
+run "$agent" verify "$m" "$T"
+is "docs/data.md: its manifest is read" "$rc $(grep -c missing "$T/out")" "66 1"
+python3 - "$top" >"$T/keys" <<'P'
+import re, sys
+code = open(sys.argv[1] + "/src/dataset/manifest_json.c").read()
+names = "".join(re.findall(r"_keys\[N_\w+\] = \{(.*?)\}", code, re.S))
+rows = "".join(line.split("|")[1] + line for line in
+               open(sys.argv[1] + "/docs/data.md") if line[:3] == "| `")
+print(sorted(set(re.findall(r'"(\w+)"', names)) -
+             set(re.findall(r"`(\w+)`", rows))))
+P
+is "... and every key is told there" "$(cat "$T/keys")" '[]'
