@@ -301,7 +301,7 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
 
     p->stop_signo = signo;
     p->stop_ms = now_ms;
-    pod_say_told(p, verdict_signal_name(signo, name));
+    pod_say_told(p, now_ms, verdict_signal_name(signo, name));
     memset(f, 0, sizeof *f);
     f->kind = FAILURE_STOPPED;
     f->code = 128 + signo;

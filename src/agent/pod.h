@@ -30,6 +30,7 @@
 #define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
 #define POD_FLUSH_MS 5000     /* For the last frames to leave. */
 #define POD_SETTLE_MS 50      /* After a failure: was another one its cause? */
+#define POD_LEFT_MS 1000      /* TERM to a word on what is left behind. */
 #define POD_QUEUE_MAX 16      /* Messages of pod 0 to itself. */
 
 enum pod_state {
@@ -200,6 +201,7 @@ struct pod {
     int stop_signo;         /* Told to stop from outside, */
     uint64_t stop_ms;       /* and when. */
     bool hurried;           /* Told twice: that ended the grace. */
+    bool left_told;         /* What workers left behind takes its time. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */
     int exit_code;
 

@@ -10,8 +10,11 @@ void pod_say(const struct pod *p, enum log_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void pod_move(struct pod *p, enum pod_state to);
 /* pod_time.c: this pod was told to stop; its grace is over. */
-void pod_say_told(const struct pod *p, const char *signal);
+void pod_say_told(const struct pod *p, uint64_t now_ms, const char *signal);
 void pod_say_kill(const struct pod *p);
+/* All workers have ended, and `n_left` processes that they left behind take
+ * their time. Said once. */
+void pod_say_left(struct pod *p, uint64_t now_ms, uint32_t n_left);
 /* The job has failed, but its workers take their time: the verdict, which waits
  * for them, is not the first that is heard of it. Said once. */
 void pod_say_slow_end(struct pod *p);

@@ -63,18 +63,40 @@ static void give_up(struct pod *p, uint64_t now_ms)
     pod_end(p, now_ms, f.code, &f);
 }
 
-void pod_say_told(const struct pod *p, const char *signal)
+void pod_say_told(const struct pod *p, uint64_t now_ms, const char *signal)
 {
+    uint64_t left = supervisor_grace_left(&p->sup, now_ms);
     char buf[96];
     struct text t;
 
     text_init(&t, buf, sizeof buf);
     text_add(&t, "got %s: stopping", signal);
-    if (p->sup.n_alive > 0 && p->cfg.grace_ms > 0) {
+    if (left > 0) {
         text_add(&t, ", within ");
-        text_add_duration(&t, p->cfg.grace_ms);
+        text_add_duration(&t, left);
         text_add(&t, "; a second signal ends that");
     }
+    pod_say(p, LOG_INFO, "%s", buf);
+}
+
+void pod_say_left(struct pod *p, uint64_t now_ms, uint32_t n_left)
+{
+    uint64_t left = supervisor_grace_left(&p->sup, now_ms);
+    char buf[160];
+    struct text t;
+
+    if (n_left == 0)
+        p->left_told = false;
+    if (p->left_told || n_left == 0 || p->sup.n_alive > 0 || left == 0 ||
+        left + POD_LEFT_MS > p->cfg.grace_ms)
+        return;
+    p->left_told = true;
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "%u process%s that %s left behind run%s on", n_left,
+             n_left == 1 ? "" : "es", p->prepares ? "--pre-start"
+                                                  : "the workers",
+             n_left == 1 ? "s" : "");
+    pod_add_left(&t, left, "--grace");
     pod_say(p, LOG_INFO, "%s", buf);
 }
 

@@ -113,6 +113,7 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
                bool output_pending)
 {
+    pod_say_left(p, now_ms, n_left);
     pod_take_news(p, now_ms, supervisor_swept(&p->sup, now_ms, n_left,
                                               output_pending));
     pod_take_queue(p, now_ms);

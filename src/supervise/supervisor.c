@@ -251,6 +251,13 @@ enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms)
     return SUP_QUIET;
 }
 
+uint64_t supervisor_grace_left(const struct supervisor *s, uint64_t now_ms)
+{
+    if (is_ending(s))
+        return s->killed || now_ms >= s->kill_ms ? 0 : s->kill_ms - now_ms;
+    return s->n_alive > 0 ? s->grace_ms : 0;
+}
+
 uint64_t supervisor_deadline(const struct supervisor *s)
 {
     uint64_t at = s->poll_ms;

@@ -111,6 +111,9 @@ enum sup_news supervisor_swept(struct supervisor *s, uint64_t now_ms,
 /* A child was reaped that is no worker: look at once whether that was all. */
 void supervisor_nudge(struct supervisor *s, uint64_t now_ms);
 enum sup_news supervisor_timeout(struct supervisor *s, uint64_t now_ms);
+/* How long what runs would have until KILL, if it had to end now; 0: nothing
+ * runs, or KILL was sent. */
+uint64_t supervisor_grace_left(const struct supervisor *s, uint64_t now_ms);
 uint64_t supervisor_deadline(const struct supervisor *s);
 
 #endif

@@ -195,6 +195,35 @@ static void test_term_and_a_process_that_outlives_kill(void **state)
     assert_int_equal(p.exit_code, 143);
 }
 
+/* All have ended with 0, but what they left behind ignores TERM. */
+static void test_what_is_left_takes_its_time(void **state)
+{
+    (void)state;
+    member_runs();
+    p.cfg.grace_ms = p.sup.grace_ms = 5000;
+    ends(10, 0, 0);
+    ends(10, 1, 0);
+    said[0] = '\0';
+    pod_swept(&p, 11, 2, false);
+    pod_swept(&p, 1009, 2, false); /* Mostly it is over by then. */
+    assert_string_equal(said, "");
+    pod_swept(&p, 1010, 2, false);
+    assert_string_equal(said, "2 processes that the workers left behind run "
+                              "on; for at most 4 s more (--grace)");
+    said[0] = '\0';
+    pod_swept(&p, 1400, 1, false);
+    assert_string_equal(said, ""); /* Once. */
+    pod_signal(&p, 2010, SIGINT);
+    assert_string_equal(said, "got SIGINT: stopping, within 3 s; a second "
+                              "signal ends that");
+    pod_signal(&p, 2020, SIGINT);
+    pod_timeout(&p, 2020);
+    pod_swept(&p, 2021, 0, false);
+    assert_int_equal(p.state, POD_LEAVING);
+    assert_int_equal(p.exit_code, 130);
+    assert_false(p.left_told); /* Of the next round it is told again. */
+}
+
 static void test_bad_data_is_told(void **state)
 {
     (void)state;
@@ -273,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_term),
         cmocka_unit_test(test_a_signal_that_stops_as_term),
         cmocka_unit_test(test_term_and_a_process_that_outlives_kill),
+        cmocka_unit_test(test_what_is_left_takes_its_time),
         cmocka_unit_test(test_bad_data_is_told),
         cmocka_unit_test(test_the_lease),
         cmocka_unit_test(test_pod_0_is_never_reached),
