@@ -52,7 +52,7 @@ static void begin_file(struct stream *s, const struct contract_in *in,
                        uint32_t rank)
 {
     const struct torchrun_options *t = &s->loop->plan->o->torchrun;
-    char who[48] = "pre-start", name[LOG_FILES_NAME_MAX];
+    char who[32] = "pre-start", name[LOG_FILES_NAME_MAX];
 
     if (s->loop->files && t->filters[s->is_err] && in->local_rank == 0)
         begin_filter(s, in);
