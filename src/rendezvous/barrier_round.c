@@ -221,6 +221,12 @@ void bar_worker_failed(struct barrier *b, uint64_t now_ms,
         restart_or_finish(b, now_ms, cause->code, cause);
 }
 
+/* The STOP or END that follows tells pod 0's own side, too. */
+static bool ends_round(const struct barrier *b, const struct bar_peer *p)
+{
+    return b->phase == BAR_RUN && p->member && !b->suspect_ms;
+}
+
 void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
               const struct failure *cause)
 {
@@ -229,7 +235,8 @@ void bar_left(struct barrier *b, uint64_t now_ms, uint32_t rank,
     if (p->state == PEER_LEFT)
         return; /* It says it again, on a new connection. */
     p->quiet = false;
-    if (p->conn != BARRIER_LOCAL) /* This pod has said so itself. */
+    /* This pod has said so itself. */
+    if (p->conn != BARRIER_LOCAL && !ends_round(b, p))
         bar_say(b, LOG_WARNING, "node rank %u (%s) was told to stop (%s)",
                 rank, p->addr, cause->text);
     bar_move(b, p, PEER_LEFT);
@@ -301,7 +308,8 @@ void bar_lose(struct barrier *b, uint64_t now_ms, uint32_t rank,
     bar_wake(b, now_ms + b->cfg.rejoin_timeout_ms);
     if (b->phase == BAR_ENDING || b->phase == BAR_OVER)
         return;
-    bar_say(b, LOG_WARNING, "%s", f.text);
+    if (!ends_round(b, p))
+        bar_say(b, LOG_WARNING, "%s", f.text);
     /* What ran there may run on until its own lease and grace are over. */
     if (silent && (b->started || b->last_zero))
         bar_fence(b, now_ms + bar_lease_ms(b));

@@ -38,6 +38,7 @@ kill -9 "$(agent_of 1)"
 ended 0
 is "a lost pod that does not come back is 201" "$codes" 201
 has "the verdict names it" "$T/pod0.err" 'error: .*node rank 1'
+is "its loss is told once" "$(grep -c 'closed its conn' "$T/pod0.err")" 1
 has "and the option that was too short" "$T/pod0.err" \
     'in time \(--rejoin-timeout 1 s\): node rank 1 seen and lost'
 
@@ -49,6 +50,7 @@ kill -TERM "$(agent_of 1)"
 ended 1 0
 is "TERM on pod 1" "$codes" '143 201'
 has "pod 0 says who was stopped" "$T/pod0.err" 'node rank 1 .*told to stop'
+is "... once" "$(grep -c 'warning: node rank 1 .*told' "$T/pod0.err")" 1
 end='told to stop from outside \(SIGTERM\) and did not come back in time'
 end="$end \\(--rejoin-timeout 1 s\\)"
 has "its verdict, too" "$T/pod0.err" "error: .*node rank 1 .*$end"

@@ -456,13 +456,41 @@ static void test_loss_without_restarts(void **state)
                         "2 s");
 }
 
+/* STOP tells pod 0's own side of a lost pod; only where none is sent, or is
+ * about another failure, is it said beside it. */
+static void test_a_loss_is_said_once(void **state)
+{
+    (void)state;
+    run_all(2);
+    logged[0] = '\0';
+    barrier_closed(&b, 1000, 1);
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    told("0:STOP ");
+    assert_null(strstr(logged, "did not come back"));
+    run_all(3);
+    logged[0] = '\0';
+    barrier_closed(&b, 1000, 1);
+    say(999 + BARRIER_RESUME_MS, 2, failed(3, 0));
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    assert_int_equal(last.failure.kind, FAILURE_WORKER);
+    assert_non_null(strstr(logged, "node rank 1 (w1, 10.0.0.1:1) closed"));
+    begin(2);
+    join(10, 1, 1);
+    logged[0] = '\0';
+    barrier_closed(&b, 1000, 1);
+    barrier_timeout(&b, 1000 + BARRIER_RESUME_MS);
+    assert_non_null(strstr(logged, "node rank 1 (w1, 10.0.0.1:1) closed"));
+}
+
 /* An announced stop is free, but the pod must come back in time. */
 static void test_told_to_stop(void **state)
 {
     (void)state;
     run_all(2);
+    logged[0] = '\0';
     say(1000, 1, left());
     told("0:STOP ");
+    assert_null(strstr(logged, "told to stop"));
     assert_int_equal(b.n_restarts, 0);
     assert_int_equal(last.delay_ms, 0);
     barrier_closed(&b, 1100, 1);
@@ -515,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_free_ends_reset_the_backoff),
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_loss_without_restarts),
+        cmocka_unit_test(test_a_loss_is_said_once),
         cmocka_unit_test(test_told_to_stop),
         cmocka_unit_test(test_several_do_not_come_back),
     };
