@@ -5,6 +5,7 @@
 #include "ddp/guests.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -123,13 +124,15 @@ static int unreachable(struct ringing *r, int error)
 {
     char where[DDP_ADDR_TEXT];
     const struct ddp_conf *conf = r->b->conf;
+    int peer = ddp_socket_is_shortage(error) ? conf->rank : after(conf);
     struct ddp_frame f;
 
     if (is_told(r->b, &f))
         return ddp_boot_relay(r->b, &f);
-    return ddp_boot_fail(r->b, DDP_ESYSTEM, after(conf), "rank %d cannot "
-                         "reach rank %d at %s: %s", conf->rank, after(conf),
-                         ddp_addr_text(&r->b->next, where), strerror(error));
+    return ddp_boot_fail(r->b, DDP_ESYSTEM, peer, "rank %d cannot reach rank "
+                         "%d at %s: %s", conf->rank, after(conf),
+                         ddp_addr_text(&r->b->next, where),
+                         ddp_socket_error(error));
 }
 
 static int start_out(struct ringing *r)
@@ -266,10 +269,19 @@ static void step_ready(struct ringing *r)
                          * will tell. */
 }
 
+/* The rank before cannot get in for want of room here: said while the others
+ * wait, as they cannot know why. */
+static bool is_too_short(const struct ringing *r)
+{
+    return is_connected(r) && !r->is_ready && ddp_guests_is_short(&r->guests) &&
+           ddp_now() + r->b->conf->timeout_ms / 2 >= r->b->deadline;
+}
+
 static int ring_late(struct ringing *r)
 {
     const struct ddp_conf *conf = r->b->conf;
-    double s = (double)conf->timeout_ms / 1000;
+    int left = ddp_until(ddp_now(), r->b->deadline, INT_MAX);
+    double s = ((double)conf->timeout_ms - left) / 1000;
     char note[DDP_GUESTS_NOTE];
     struct ddp_frame f;
     unsigned first = 0;
@@ -321,7 +333,7 @@ static int ring_turn(struct ringing *r)
         return rc;
     step_in(r);
     step_ready(r);
-    if (!r->is_go && ddp_now() >= b->deadline)
+    if (!r->is_go && (ddp_now() >= b->deadline || is_too_short(r)))
         return ring_late(r);
     return 0;
 }

@@ -100,6 +100,18 @@ void ddp_socket_close(int *fd)
     *fd = -1;
 }
 
+bool ddp_socket_is_shortage(int error)
+{
+    return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+           error == ENOMEM;
+}
+
+const char *ddp_socket_error(int error)
+{
+    return error == EMFILE ? "Too many open files (see ulimit -n)"
+                           : strerror(error);
+}
+
 static int fail(int fd)
 {
     int error = errno;

@@ -53,6 +53,12 @@ int ddp_socket_connect(const struct ddp_addr *to); /* In progress, or done. */
 /* After poll said writable: 0 connected, or -errno. */
 int ddp_socket_connected(int fd);
 
+/* No descriptor or no memory is left, here or on the whole machine. */
+bool ddp_socket_is_shortage(int error);
+
+/* strerror(), and of an own limit where it is set. */
+const char *ddp_socket_error(int error);
+
 /* Keep less on its way where both ends are on one machine: what fits in the
  * processor's cache costs less to copy, and the ranks take turns sooner. */
 void ddp_socket_keep_short(int fd);

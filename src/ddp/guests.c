@@ -34,14 +34,6 @@ void ddp_guests_expire(struct ddp_guests *g, uint64_t now)
         ddp_guests_drop(g, 0);
 }
 
-/* No descriptor or no memory is left, here or on the whole machine. The
- * kernel says so before it looks whether anybody is waiting. */
-static bool is_shortage(int error)
-{
-    return error == EMFILE || error == ENFILE || error == ENOBUFS ||
-           error == ENOMEM;
-}
-
 void ddp_guests_accept(struct ddp_guests *g, int listen_fd, uint64_t now)
 {
     if (now < g->resumes)
@@ -51,7 +43,8 @@ void ddp_guests_accept(struct ddp_guests *g, int listen_fd, uint64_t now)
 
         if (fd == -EAGAIN)
             return;
-        if (is_shortage(-fd)) {
+        if (ddp_socket_is_shortage(-fd)) {
+            /* Said by the kernel before it looks whether anybody waits. */
             struct pollfd p = {.fd = listen_fd, .events = POLLIN};
 
             if (poll(&p, 1, 0) <= 0)
@@ -61,6 +54,7 @@ void ddp_guests_accept(struct ddp_guests *g, int listen_fd, uint64_t now)
                 g->resumes = now + PAUSE_MS;
                 return;
             }
+            g->had_to_go = -fd; /* It may have been one that belongs. */
             ddp_guests_drop(g, 0);
             continue;
         }
@@ -86,13 +80,19 @@ unsigned ddp_guests_poll(const struct ddp_guests *g, int listen_fd,
     return 1 + g->n;
 }
 
+bool ddp_guests_is_short(const struct ddp_guests *g)
+{
+    return g->error || g->had_to_go;
+}
+
 const char *ddp_guests_note(const struct ddp_guests *g,
                             char buf[DDP_GUESTS_NOTE])
 {
+    int error = g->error ? g->error : g->had_to_go;
+
     buf[0] = '\0';
-    if (g->error)
+    if (error)
         (void)snprintf(buf, DDP_GUESTS_NOTE, "; connections could not be "
-                       "accepted here: %.60s%s", strerror(g->error),
-                       g->error == EMFILE ? " (see ulimit -n)" : "");
+                       "accepted here: %.80s", ddp_socket_error(error));
     return buf;
 }

@@ -18,6 +18,7 @@ struct ddp_guests {
     unsigned n, max;
     int error;        /* Why nobody could be accepted of late, or 0; */
     uint64_t resumes; /* and no try before. */
+    int had_to_go;    /* Why one was dropped to accept another, or 0. */
     struct ddp_conn at[DDP_GUESTS_MAX]; /* The oldest one first. */
 };
 
@@ -34,8 +35,11 @@ void ddp_guests_expire(struct ddp_guests *g, uint64_t now);
 /* Take in who waits at the listener. */
 void ddp_guests_accept(struct ddp_guests *g, int listen_fd, uint64_t now);
 
+/* Somebody could not be accepted, or kept, for want of room. */
+bool ddp_guests_is_short(const struct ddp_guests *g);
+
 /* Why somebody may be missing, to be put behind an error: "" where all could
- * be accepted. Returns `buf`. */
+ * be accepted and kept. Returns `buf`. */
 const char *ddp_guests_note(const struct ddp_guests *g,
                             char buf[DDP_GUESTS_NOTE]);
 

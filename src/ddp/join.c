@@ -64,7 +64,7 @@ static enum outcome reach(struct join *j)
     if (until > b->deadline)
         until = b->deadline;
     if (fd < 0)
-        return again(j, strerror(-fd));
+        return again(j, ddp_socket_error(-fd));
     ddp_conn_open(j->root, fd, 0);
     if (!wait_for(j->root, POLLOUT, until))
         return again(j, "no answer to the connection attempt");
@@ -80,7 +80,7 @@ static enum outcome reach(struct join *j)
     j->local.port = 0;
     b->ring_fd = ddp_socket_listen(&j->local, SOMAXCONN);
     if (b->ring_fd < 0)
-        return again(j, strerror(-b->ring_fd));
+        return again(j, ddp_socket_error(-b->ring_fd));
     return JOINED;
 }
 

@@ -35,6 +35,18 @@ deadline" ended 3 10 0 1 3
     unset DDP_TIMEOUT
 done
 
+# No descriptor is left to connect, or to accept all of the rank before: who
+# has the limit is to blame, and says so before the others guess.
+export DDP_TIMEOUT=4s
+for limit in 8 9 10 11; do
+    start 3 bash -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+        [ "$RANK" != 1 ] || ulimit -n "$1"; exec "$2" loop 1' _ $limit "$check"
+    ok "ulimit -n $limit on rank 1 alone: all fail" ended 3 30 0 1 2
+    ok "... and each names it and the limit" \
+        said 'peer 1 .*Too many open files \(see ulimit -n\)' 0 1 2
+done
+unset DDP_TIMEOUT
+
 pids_of()
 {
     local r
