@@ -256,7 +256,7 @@ static void warn_alone(struct topology *t, const struct topology_in *in)
 }
 
 /* A batch script itself is on the first node, and nothing runs on the others
- * until it calls srun. */
+ * until it calls srun; or ssh, say, which numbers the pods by option. */
 static void warn_no_step(struct topology *t, const struct topology_in *in)
 {
     static const char *const steps[] = {"SLURM_STEP_NODELIST", "SLURM_STEP_ID",
@@ -265,7 +265,7 @@ static void warn_no_step(struct topology *t, const struct topology_in *in)
     uint32_t nnodes;
 
     if (t->warning[0] || !t->dialect || strcmp(t->dialect, "Slurm") != 0 ||
-        !node || strcmp(node, "0") != 0 ||
+        in->given[TOPO_NODE_RANK] || !node || strcmp(node, "0") != 0 ||
         !topo_number(t->at[TOPO_NNODES].text, &nnodes) || nnodes < 2)
         return;
     for (unsigned i = 0; i < 3; i++)
