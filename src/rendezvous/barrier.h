@@ -159,7 +159,8 @@ struct bar_conn {
  * while gathering. It may have been a stranger. */
 struct bar_stray {
     uint64_t at_ms; /* 0: none was. */
-    uint32_t what;  /* The rank that it claims, or its protocol version. */
+    uint32_t what;  /* The rank that it claims, its protocol version, or enum
+                       bar_refused. */
     bool told;
     char addr[BARRIER_ADDR_MAX];
 };
@@ -210,7 +211,8 @@ struct barrier {
     uint64_t gather_ms;     /* When this gathering began. */
     uint64_t not_before_ms; /* Back-off, or the lease of a silent pod; */
     uint64_t fence_ms;      /* when that lease is over, or 0. */
-    struct bar_stray twin, foreign; /* A rank claimed twice; a version. */
+    struct bar_stray twin, foreign; /* A rank claimed twice; a version; */
+    struct bar_stray unranked;      /* refused before it had a rank. */
     uint64_t round_ms;      /* When the round started. */
     uint64_t summary_ms, ping_ms; /* When next. */
     bool has_news;       /* Something has changed that is not told yet; */

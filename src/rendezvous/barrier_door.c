@@ -103,7 +103,7 @@ void bar_refuse(struct barrier *b, uint32_t conn, int code, const char *text)
     end_challenge(b, &b->conns[conn]);
 }
 
-static void refuse_token(struct barrier *b, uint32_t conn,
+static void refuse_token(struct barrier *b, uint64_t now_ms, uint32_t conn,
                          const struct wire_msg *hello, const char *what)
 {
     char buf[WIRE_TEXT_MAX];
@@ -115,7 +115,7 @@ static void refuse_token(struct barrier *b, uint32_t conn,
     else
         text_add(&t, "node rank %u", hello->node_rank);
     text_add(&t, " (%s) %s; " SAME_TOKEN, hello->host, what);
-    bar_note_refused(b, hello->node_rank, BAR_WRONG_TOKEN);
+    bar_note_refused(b, now_ms, conn, hello->node_rank, BAR_WRONG_TOKEN);
     bar_refuse(b, conn, ERR_AUTH, buf);
 }
 
@@ -151,7 +151,7 @@ check_proof(struct barrier *b, uint64_t now_ms, uint32_t conn,
     if (wire_decode(g->hello, g->hello_len, &hello, &why, &version) <= 0)
         return;
     if (!auth_check(&b->cfg.auth, AUTH_POD, g->script, m->proof)) {
-        refuse_token(b, conn, &hello, "has a wrong token");
+        refuse_token(b, now_ms, conn, &hello, "has a wrong token");
         return;
     }
     auth_proof(&b->cfg.auth, AUTH_ZERO, g->script, proof.proof);
@@ -177,9 +177,11 @@ void bar_door_message(struct barrier *b, uint64_t now_ms, uint32_t conn,
     } else if (trusted || (!m->has_token && !b->cfg.auth.has_token)) {
         bar_hello(b, now_ms, conn, m);
     } else if (!b->cfg.auth.has_token) {
-        refuse_token(b, conn, m, "has a token, and node rank 0 has none");
+        refuse_token(b, now_ms, conn, m,
+                     "has a token, and node rank 0 has none");
     } else if (!m->has_token) {
-        refuse_token(b, conn, m, "has no token, and node rank 0 has one");
+        refuse_token(b, now_ms, conn, m,
+                     "has no token, and node rank 0 has one");
     } else if (c->guest != BAR_NO_GUEST) {
         send_challenge(b, conn, m);
     }

@@ -156,7 +156,7 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
                       "wrong job id: this pod says '%s', the job here is "
                       "'%s': give all pods of a job the same --job-id",
                       m->job_id, b->cfg.job_id);
-        bar_note_refused(b, m->node_rank, BAR_WRONG_JOB);
+        bar_note_refused(b, now_ms, conn, m->node_rank, BAR_WRONG_JOB);
     } else if (m->nnodes != b->cfg.nnodes) {
         f = bar_fault(b, ERR_MISMATCH,
                       "pods disagree about the number of pods: node rank %u "
@@ -167,7 +167,7 @@ static bool fits(struct barrier *b, uint64_t now_ms, uint32_t conn,
             told(b, m->node_rank);
             bar_finish(b, now_ms, ERR_MISMATCH, &f);
         }
-        bar_note_refused(b, m->node_rank, BAR_WRONG_NNODES);
+        bar_note_refused(b, now_ms, conn, m->node_rank, BAR_WRONG_NNODES);
     } else if (rank == NOBODY) {
         f = bar_fault(b, ERR_MISMATCH, "all %u node ranks are held by live "
                       "pods", b->cfg.nnodes);

@@ -123,7 +123,7 @@ static void next_round(struct barrier *b, uint64_t now_ms,
         b->not_before_ms = now_ms + delay_ms;
     b->enough_ms = 0;
     b->summary_ms = now_ms + BARRIER_SUMMARY_MS;
-    b->twin.at_ms = b->foreign.at_ms = 0;
+    b->twin.at_ms = b->foreign.at_ms = b->unranked.at_ms = 0;
     bar_forget_news(b);
     bar_wake(b, now_ms + delay_ms);
     bar_wake(b, b->summary_ms);

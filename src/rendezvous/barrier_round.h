@@ -98,9 +98,10 @@ void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all);
  * come, and in how long. */
 enum wire_bound bar_bound(const struct barrier *b, uint64_t now_ms,
                           uint64_t *ret_ms);
-/* barrier_words.c. A pod with this rank, if there is such a rank, is refused
- * for this. */
-void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why);
+/* barrier_words.c. A pod with this rank, if there is such a rank, or with
+ * WIRE_ANY_RANK is refused for this. */
+void bar_note_refused(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                      uint32_t rank, enum bar_refused why);
 /* This connection is refused: `what` as of bar_stray. */
 void bar_note_stray(struct barrier *b, struct bar_stray *s, uint64_t now_ms,
                     uint32_t conn, uint32_t what);

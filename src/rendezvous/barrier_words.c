@@ -141,6 +141,14 @@ static void add_those(struct text *t, const struct those *those,
         add_last_heard(t, those, now_ms);
 }
 
+/* As of WORD_TABLE, where no rank can be named. */
+static const char *const refusals[] = {
+    [BAR_NOT_REFUSED] = "",
+    [BAR_WRONG_JOB] = "wrong job id",
+    [BAR_WRONG_TOKEN] = "wrong token",
+    [BAR_WRONG_NNODES] = "another --nnodes",
+};
+
 /* The last of these may have been long ago. */
 static void add_stray(struct text *t, const struct bar_stray *s,
                       uint64_t now_ms)
@@ -161,6 +169,13 @@ static void add_strays(struct text *t, const struct barrier *b, bool news,
     if (s->at_ms && !(news && s->told)) {
         text_add(t, "%snode rank %u claimed twice (%s and ",
                  t->len ? "; " : "", s->what, b->peers[s->what].addr);
+        add_stray(t, s, now_ms);
+        text_add(t, ")");
+    }
+    s = &b->unranked;
+    if (s->at_ms && !(news && s->told)) {
+        text_add(t, "%sa pod refused (%s; ", t->len ? "; " : "",
+                 refusals[s->what]);
         add_stray(t, s, now_ms);
         text_add(t, ")");
     }
@@ -234,8 +249,11 @@ static void summary(struct barrier *b, uint64_t now_ms)
         bar_send(b, &b->peers[i], &m);
 }
 
-void bar_note_refused(struct barrier *b, uint32_t rank, enum bar_refused why)
+void bar_note_refused(struct barrier *b, uint64_t now_ms, uint32_t conn,
+                      uint32_t rank, enum bar_refused why)
 {
+    if (rank == WIRE_ANY_RANK)
+        bar_note_stray(b, &b->unranked, now_ms, conn, why);
     if (rank >= b->cfg.nnodes || b->peers[rank].state != PEER_UNSEEN)
         return;
     b->peers[rank].refused = (uint8_t)why;
@@ -247,9 +265,9 @@ void bar_note_stray(struct barrier *b, struct bar_stray *s, uint64_t now_ms,
 {
     if (b->phase != BAR_GATHER)
         return;
-    /* One that comes again and again is no news each time; and of versions a
-     * stranger has as many as it likes. */
-    s->told = s->told && s->at_ms && (s == &b->foreign || s->what == what);
+    /* One that comes again and again is no news each time; and of versions and
+     * reasons a stranger has as many as it likes. */
+    s->told = s->told && s->at_ms && (s != &b->twin || s->what == what);
     b->has_news = b->has_news || !s->told;
     s->at_ms = now_ms ? now_ms : 1;
     s->what = what;
@@ -260,7 +278,7 @@ void bar_forget_news(struct barrier *b)
 {
     b->has_news = false;
     b->news_ms = 0;
-    b->twin.told = b->foreign.told = true;
+    b->twin.told = b->foreign.told = b->unranked.told = true;
     for (uint32_t i = 0; i < b->cfg.nnodes; i++)
         if (!b->peers[i].down_ms)
             b->peers[i].told = (uint8_t)word_of(&b->peers[i]);

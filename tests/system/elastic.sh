@@ -41,6 +41,16 @@ is "a re-created pod takes the lost rank" "$codes" '0 0'
 has "it is told which" "$T/pod$lost.err" 'this pod is node rank 1'
 rm -f "$T"/go*
 
+# One without a rank that is refused is not just missing.
+next_job
+auto 0 2 --barrier-timeout 5s -- true
+wait_for said 0 'node rank 0 arrived'
+auto 1 2 --job-id other -- true
+ended 1 0
+is "a pod of another job, without a rank: refused" "$codes" '77 200'
+has "the verdict says that one was" "$T/pod0.err" \
+    'error: .*node rank 1 not seen yet; a pod refused \(wrong job id; 127\.'
+
 # MIN:MAX: start with MIN after the last call, grow, shrink.
 next_job
 opts=(--last-call 500ms --rejoin-timeout 60s)

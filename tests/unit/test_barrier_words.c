@@ -346,6 +346,30 @@ static void test_another_version_is_told(void **state)
                     "ago)");
 }
 
+/* Pod 0 would give it a rank: the verdict tells of it, beside the rank that is
+ * missing. */
+static void test_refused_without_a_rank(void **state)
+{
+    struct wire_msg m = hello(WIRE_ANY_RANK, 900);
+
+    (void)state;
+    begin(2);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(11, BARRIER_LOCAL, 0);
+    barrier_timeout(&b, 1000);
+    m.any_rank = true;
+    (void)snprintf(m.job_id, sizeof m.job_id, "other");
+    come(2000, 5, m);
+    refused(77, "wrong job id: this pod says 'other', the job here is 'job': "
+                "give all pods of a job the same --job-id");
+    describes(2100, "node rank 1 not seen yet; a pod refused (wrong job id; "
+                    "10.0.0.5:1)");
+    barrier_timeout(&b, 1 + cfg.barrier_timeout_ms);
+    assert_int_equal(b.end.code, 200);
+    assert_non_null(strstr(b.end.failure.text, "node rank 1 not seen yet; a "
+                           "pod refused (wrong job id; 10.0.0.5:1, "));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_a_long_back_off_is_told),
         cmocka_unit_test(test_a_twin_is_told),
         cmocka_unit_test(test_another_version_is_told),
+        cmocka_unit_test(test_refused_without_a_rank),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
