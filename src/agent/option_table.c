@@ -204,8 +204,8 @@ static const struct opt_row rows[] = {
      .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-policy", policy, "on-failure",
              "When to restart: never, on-failure, always or exit-code."),
-     .more = "\"exit-code\": 1 to 127 are permanent, 128 to 255 are retried, "
-             "as in Kubeflow.",
+     .more = "A worker's codes at which there is a restart:"
+             RESTART_POLICIES(RESTART_POLICY_HELP),
      .group = OPT_GROUP_RESTART},
     {ROW(OPT_RUN, "restart-scope", scope, "job",
          "What a failed worker restarts: job or worker."),

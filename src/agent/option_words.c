@@ -146,8 +146,11 @@ static void restarts_print(const struct opt_row *row, const struct options *o,
         text_add(t, "/%" PRIu64 "ms", o->restart_period_ms);
 }
 
-static const char *const policy_words[] = {"never", "on-failure", "always",
-                                           "exit-code", NULL};
+static const char *const policy_words[] = {
+#define X(name, word, codes) word,
+    RESTART_POLICIES(X)
+#undef X
+    NULL};
 
 static int policy_read(const struct opt_value *v, struct options *o,
                        struct err *e)

@@ -52,11 +52,20 @@ enum nproc_kind {
     NPROC_GPU,
     NPROC_CPU,
 };
+/* X(name, word, the codes at which there is a restart). docs/platforms.md has
+ * the same in a table, from which tests/system/policies.sh runs each. */
+#define RESTART_POLICIES(X)                                                    \
+    X(NEVER, "never", "none; a lost pod ends the job, too.")                   \
+    X(ON_FAILURE, "on-failure", "all but 0, 126 and 127.")                     \
+    X(ALWAYS, "always", "all but 126 and 127; 0 while restarts are left.")     \
+    X(EXIT_CODE, "exit-code",                                                  \
+      "128 to 255, which a signal gives; 1 to 127 are permanent, as in "       \
+      "Kubeflow.")
+#define RESTART_POLICY_HELP(name, word, codes) " \"" word "\": " codes
 enum restart_policy {
-    RESTART_NEVER,
-    RESTART_ON_FAILURE,
-    RESTART_ALWAYS,
-    RESTART_EXIT_CODE,
+#define X(name, word, codes) RESTART_##name,
+    RESTART_POLICIES(X)
+#undef X
 };
 enum restart_scope { SCOPE_JOB, SCOPE_WORKER };
 enum mesh_choice { MESH_CHOICE_RING, MESH_CHOICE_FULL, MESH_CHOICE_OFF };

@@ -110,3 +110,24 @@ is "scope worker: other pods are untouched" \
     "$codes $(grep -c start "$T/pod0.out") $(grep -c start "$T/pod1.out")" \
     '0 0 2 3'
 has "scope worker: pod 0 tells of it" "$T/pod0.err" 'rank 2 .*restart 1 of 3'
+
+# What the documents say of each policy, run: `end` is one start, `restart` two.
+# rows: the table's, a policy and its cells.
+rows()
+{
+    sed -n '/^| policy |/,/^$/s/^| `\([a-z-]*\)`[^|]*| \(.*\) |$/\1 | \2/p' \
+        "$top/docs/platforms.md" | tr -d ' '
+}
+is "the table has all policies" "$(rows | cut -d'|' -f1 | sort | tr '\n' ' ')" \
+    "$("$agent" --help=man | sed -n '/^When to restart: /,/^Default/p' |
+        grep -o '"[a-z-]*"' | tr -d '"' | sort | tr '\n' ' ')"
+while IFS='|' read -r policy zero low exec high _; do
+    for cell in "0 $zero" "1 $low" "125 $low" "126 $exec" "127 $exec" \
+        "128 $high" "255 $high"; do
+        run --restart-policy "$policy" --max-restarts 1 "${quick[@]}" -- \
+            sh -c "echo start; exit ${cell% *}"
+        n=1
+        [[ ${cell#* } = end* ]] || n=2
+        is "$policy: $cell" "$rc $(lines start)" "${cell% *} $n"
+    done
+done < <(rows)
