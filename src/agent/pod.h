@@ -83,6 +83,7 @@ struct pod_held {
     bool told;    /* Pod 0 was asked; */
     bool allowed; /* and has agreed: not before `start_ms`. */
     bool killed, sweeping;
+    bool left_told; /* What it left behind takes its time. */
     uint64_t start_ms, kill_ms, look_ms, poll_ms, poll_step_ms;
     uint32_t n_starts; /* After the first, over all rounds. */
     uint32_t in_a_row, same;

@@ -6,6 +6,7 @@
 #include "base/text.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PRE_START UINT32_MAX /* In place of a worker. */
@@ -114,7 +115,7 @@ bool pod_hold(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
         h->in_a_row = 0;
     count_failure(x, &h->in_a_row, &h->same, &h->last_code);
     h->held = true;
-    h->clean = h->told = h->allowed = h->killed = false;
+    h->clean = h->told = h->allowed = h->killed = h->left_told = false;
     h->look_ms = 0;
     h->kill_ms = now_ms + p->cfg.grace_ms;
     h->poll_step_ms = SUP_POLL_MS;
@@ -158,11 +159,16 @@ void pod_worker_swept(struct pod *p, uint64_t now_ms, uint32_t worker,
                       uint32_t n_left)
 {
     struct pod_held *h = &p->held[worker];
+    char who[32];
 
     h->sweeping = false;
     if (!h->held)
         return;
     h->clean = n_left == 0;
+    if (!h->clean && !h->left_told && !h->killed && h->kill_ms > now_ms) {
+        (void)snprintf(who, sizeof who, "rank %u", p->at.rank_base + worker);
+        h->left_told = pod_say_left(p, h->kill_ms - now_ms, n_left, who);
+    }
     if (!h->clean) {
         h->poll_ms = now_ms + h->poll_step_ms;
         if (h->poll_step_ms < SUP_POLL_MAX_MS)

@@ -12,9 +12,10 @@ void pod_move(struct pod *p, enum pod_state to);
 /* pod_time.c: this pod was told to stop; its grace is over. */
 void pod_say_told(const struct pod *p, uint64_t now_ms, const char *signal);
 void pod_say_kill(const struct pod *p);
-/* All workers have ended, and `n_left` processes that they left behind take
- * their time. Said once. */
-void pod_say_left(struct pod *p, uint64_t now_ms, uint32_t n_left);
+/* `who` has ended, and `n_left` processes that it left behind take their time,
+ * at most `ms` more. False where that is not worth a line yet. */
+bool pod_say_left(const struct pod *p, uint64_t ms, uint32_t n_left,
+                  const char *who);
 /* The job has failed, but its workers take their time: the verdict, which waits
  * for them, is not the first that is heard of it. Said once. */
 void pod_say_slow_end(struct pod *p);

@@ -79,25 +79,20 @@ void pod_say_told(const struct pod *p, uint64_t now_ms, const char *signal)
     pod_say(p, LOG_INFO, "%s", buf);
 }
 
-void pod_say_left(struct pod *p, uint64_t now_ms, uint32_t n_left)
+bool pod_say_left(const struct pod *p, uint64_t ms, uint32_t n_left,
+                  const char *who)
 {
-    uint64_t left = supervisor_grace_left(&p->sup, now_ms);
     char buf[160];
     struct text t;
 
-    if (n_left == 0)
-        p->left_told = false;
-    if (p->left_told || n_left == 0 || p->sup.n_alive > 0 || left == 0 ||
-        left + POD_LEFT_MS > p->cfg.grace_ms)
-        return;
-    p->left_told = true;
+    if (n_left == 0 || ms == 0 || ms + POD_LEFT_MS > p->cfg.grace_ms)
+        return false;
     text_init(&t, buf, sizeof buf);
     text_add(&t, "%u process%s that %s left behind run%s on", n_left,
-             n_left == 1 ? "" : "es", p->prepares ? "--pre-start"
-                                                  : "the workers",
-             n_left == 1 ? "s" : "");
-    pod_add_left(&t, left, "--grace");
+             n_left == 1 ? "" : "es", who, n_left == 1 ? "s" : "");
+    pod_add_left(&t, ms, "--grace");
     pod_say(p, LOG_INFO, "%s", buf);
+    return true;
 }
 
 void pod_say_slow_end(struct pod *p)

@@ -113,7 +113,13 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
 void pod_swept(struct pod *p, uint64_t now_ms, uint32_t n_left,
                bool output_pending)
 {
-    pod_say_left(p, now_ms, n_left);
+    uint64_t ms = supervisor_grace_left(&p->sup, now_ms);
+
+    if (n_left == 0)
+        p->left_told = false;
+    else if (p->sup.n_alive == 0 && !p->left_told)
+        p->left_told = pod_say_left(p, ms, n_left, p->prepares ? "--pre-start"
+                                                               : "the workers");
     pod_take_news(p, now_ms, supervisor_swept(&p->sup, now_ms, n_left,
                                               output_pending));
     pod_take_queue(p, now_ms);

@@ -229,6 +229,24 @@ static void test_what_a_worker_left_is_killed(void **state)
 }
 
 /* What outlives KILL ends the job, as it does after a round. */
+/* It is tried again later than pod 0 said: why, and for how long yet. */
+static void test_what_a_worker_left_takes_its_time(void **state)
+{
+    (void)state;
+    scope_runs();
+    p.cfg.grace_ms = p.sup.grace_ms = 5000;
+    ends(10, 1, 3);
+    said[0] = '\0';
+    pod_worker_swept(&p, 1009, 1, 1);
+    assert_string_equal(said, "");
+    pod_worker_swept(&p, 1010, 1, 1);
+    assert_string_equal(said, "1 process that rank 1 left behind runs on; for "
+                              "at most 4 s more (--grace)");
+    said[0] = '\0';
+    pod_worker_swept(&p, 1400, 1, 1);
+    assert_string_equal(said, ""); /* Once. */
+}
+
 static void test_stuck(void **state)
 {
     (void)state;
@@ -312,6 +330,7 @@ int main(void)
         cmocka_unit_test(test_questions_over_a_cut),
         cmocka_unit_test(test_one_worker_again),
         cmocka_unit_test(test_what_a_worker_left_is_killed),
+        cmocka_unit_test(test_what_a_worker_left_takes_its_time),
         cmocka_unit_test(test_stuck),
         cmocka_unit_test(test_budget_of_workers),
         cmocka_unit_test(test_no_start_while_stopping),
