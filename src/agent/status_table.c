@@ -139,8 +139,11 @@ static void add_head(struct text *t, const struct status *s)
         text_add(t, ", round %u", s->round);
     if (s->world_size > 0)
         text_add(t, ", world size %u", s->world_size);
-    text_add(t, ", ");
-    verdict_restarts(t, s->n_restarts, s->max_restarts, s->restart_period_ms);
+    if (s->was_heard || !s->has_link) { /* Else only node rank 0 knows. */
+        text_add(t, ", ");
+        verdict_restarts(t, s->n_restarts, s->max_restarts,
+                         s->restart_period_ms);
+    }
     text_add(t, "\n");
 }
 

@@ -299,6 +299,14 @@ static void test_table(void **state)
     text_init(&t, buf, sizeof buf);
     status_table(&t, &s);
     assert_non_null(strstr(buf, " exit 137 "));
+    s.was_heard = false; /* Node rank 0's budget is not known yet. */
+    text_init(&t, buf, sizeof buf);
+    status_table(&t, &s);
+    assert_non_null(strstr(buf, "running, round 4, world size 9\n"));
+    s.has_link = false; /* This is node rank 0. */
+    text_init(&t, buf, sizeof buf);
+    status_table(&t, &s);
+    assert_non_null(strstr(buf, "world size 9, 2 of 3 restarts used\n"));
 }
 
 static void cell_is(const char *text)
