@@ -58,6 +58,7 @@ struct worker {
     int exec_fd;
     uint64_t start_ms;
     pid_t last_pid; /* Also after its death. */
+    pid_t asked;    /* Its group, where it was stopped by INT, say. */
     uint32_t attempt;   /* Of its folder for errors. */
     bool has_error_dir;
     struct facts_oom oom; /* Before its start. */

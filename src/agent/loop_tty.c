@@ -24,6 +24,7 @@ void loop_tty_ended(struct loop *l, uint32_t i, int code, int signo)
     if (stop == 0)
         return;
     w->pid = 0; /* Gone: no signal may go to its number. */
+    w->asked = pid; /* By the terminal. */
     pod_signal(&l->pod, loop_now(), stop);
     w->pid = pid;
 }

@@ -242,10 +242,14 @@ bool loop_worker_died(struct loop *l, pid_t pid, int status, uint64_t cpu_ms)
 
 void loop_kill(struct loop *l, uint32_t worker, int signo)
 {
-    pid_t pid = l->workers[l->pod.prepares ? l->plan->n_procs : worker].pid;
+    struct worker *w =
+        &l->workers[l->pod.prepares ? l->plan->n_procs : worker];
+    pid_t pid = w->pid;
 
     if (pid <= 0)
         return;
+    if (signo == l->pod.stop_signo && signo != SIGTERM)
+        w->asked = pid;
     /* Between fork and setsid there is no such group yet. */
     if (kill(-pid, signo) != 0 && errno == ESRCH)
         (void)kill(pid, signo);
@@ -270,7 +274,7 @@ static bool drain_all(struct loop *l)
 
 void loop_sweep(struct loop *l)
 {
-    pid_t groups[SUP_MAX_WORKERS + 1];
+    pid_t groups[SUP_MAX_WORKERS + 1], asked[SUP_MAX_WORKERS + 1];
     pid_t skip[2] = {l->guard_pid, l->stage_pid};
     struct proc_query q = {.cookie = l->plan->own_cookie,
                            .brand = l->plan->brand,
@@ -279,14 +283,19 @@ void loop_sweep(struct loop *l)
                            .since = l->round_ticks,
                            .skip = skip,
                            .n_skip = 2,
-                           .groups = groups};
+                           .groups = groups,
+                           .asked = asked,
+                           .asked_by = l->pod.stop_signo};
     unsigned left = 0;
     int signo = l->sweep_signo;
 
     l->sweep_asked = false;
-    for (uint32_t i = 0; i < l->n_slots; i++)
+    for (uint32_t i = 0; i < l->n_slots; i++) {
         if (l->workers[i].pid > 0)
             groups[q.n_groups++] = l->workers[i].pid;
+        if (l->workers[i].asked > 0)
+            asked[q.n_asked++] = l->workers[i].asked;
+    }
     /* The helpers are the only children left: no need to look at /proc. */
     if (q.n_groups > 0 ||
         proc_has_other_children(skip, (l->guard_pid > 0 ||

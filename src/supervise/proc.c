@@ -196,6 +196,26 @@ static void add_children(struct entry *list, unsigned n)
     }
 }
 
+/* It has a handler for that signal; one that ignores it has not. */
+static bool catches(pid_t pid, int signo)
+{
+    char path[64], buf[4096];
+    const char *s;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    if (small_file_read(path, buf, sizeof buf) <= 0)
+        return false;
+    s = strstr(buf, "\nSigCgt:");
+    return s && strtoull(s + strlen("\nSigCgt:"), NULL, 16) >> (signo - 1) & 1;
+}
+
+/* It saves what it has, perhaps: a TERM would end that. */
+static bool was_asked(const struct proc_query *q, const struct entry *p)
+{
+    return in_list(q->asked, q->n_asked, p->group) &&
+           catches(p->pid, q->asked_by);
+}
+
 unsigned proc_signal_left(const struct proc_query *q, int signo,
                           pid_t *ret_pid)
 {
@@ -210,6 +230,8 @@ unsigned proc_signal_left(const struct proc_query *q, int signo,
             continue;
         n++;
         *ret_pid = p->pid;
+        if (signo == SIGTERM && was_asked(q, p))
+            continue;
         if (signo > 0)
             (void)kill(p->pid, signo);
         if (signo == SIGTERM)

@@ -24,6 +24,9 @@ struct proc_query {
     unsigned n_groups;
     const pid_t *sessions;   /* Members of these belong too; may be NULL. */
     unsigned n_sessions;
+    const pid_t *asked;      /* Process groups that got the signal `asked_by`, */
+    unsigned n_asked;        /* not TERM: who catches that needs no TERM. */
+    int asked_by;
 };
 
 /* Send `signo` (0: none) to all of them but the members of `groups`; returns

@@ -86,6 +86,33 @@ for two in "TERM INT" "INT TERM" "HUP INT" "TERM TERM"; do
     ok "and nothing is left" until_true 10 none_lives "$m"
 done
 
+# --- INT, for which a worker's child saves its state ---
+
+cat >"$T/save.py" <<'EOF'
+import os, signal, subprocess, sys
+if len(sys.argv) > 1:  # The launcher: it dies at once, its child does not.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    child = [sys.executable, sys.argv[0]]
+    subprocess.Popen(child, preexec_fn=lambda: signal.signal(
+        signal.SIGINT, signal.default_int_handler)).wait()
+try:
+    print('up', flush=True)
+    signal.pause()
+except KeyboardInterrupt:
+    try:  # Until agent has sent TERM to what is left, and reaped it.
+        while True:
+            os.kill(int(os.environ['IGNORES']), 0)
+    except ProcessLookupError:
+        print('saved', flush=True)
+EOF
+start up --grace 100s -- sh -c "sleep 300 & # Which ignores INT, by that.
+    IGNORES=\$! exec python3 $T/save.py launch"
+kill -INT $bg
+ok "INT: the job ends" until_true 50 gone $bg
+wait $bg
+is "with 130" $? 130
+has "what caught INT may end its work, what ignores it gets TERM" "$T/out" saved
+
 # --- no new start ---
 
 start 'next round in' --restart-backoff 100s:100s --max-restarts 5 -- \

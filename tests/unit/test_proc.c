@@ -267,6 +267,35 @@ static void test_signals(void **state)
     end(&spared);
 }
 
+/* Its group got INT, which it catches, as dd does: it may still save what it
+ * has. In another group, or where it does not catch that, TERM tells it. */
+static void test_asked_by_another_signal(void **state)
+{
+    static char dd[] = "/bin/dd", bs[] = "bs=1", status[] = "status=none";
+    struct proc_query q = query();
+    struct life saves, l;
+    siginfo_t si;
+    pid_t one, here = getpgrp(), elsewhere = getpid() + 1;
+
+    (void)state;
+    (void)signal(SIGINT, SIG_DFL); /* Of a test in the background it is not. */
+    begin(&saves, (char *[]){dd, bs, status, NULL}, (char *[]){cookie, NULL});
+    begin_cat(&l, cookie);
+    q.asked = &here;
+    q.n_asked = 1;
+    q.asked_by = SIGINT;
+    assert_int_equal(proc_signal_left(&q, SIGTERM, &one), 2);
+    assert_int_equal(waitid(P_PID, (id_t)l.pid, &si, WEXITED | WNOWAIT), 0);
+    assert_int_equal(si.si_status, SIGTERM);
+    end(&l);
+    meet(&saves);
+    q.asked = &elsewhere;
+    assert_int_equal(proc_signal_left(&q, SIGTERM, &one), 1);
+    assert_int_equal(waitid(P_PID, (id_t)saves.pid, &si, WEXITED | WNOWAIT), 0);
+    assert_int_equal(si.si_status, SIGTERM);
+    end(&saves);
+}
+
 static void *wait_for_end(void *fd)
 {
     char c;
@@ -358,6 +387,7 @@ int main(void)
         cmocka_unit_test(test_adopted),
         cmocka_unit_test(test_child_of_ours),
         cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_asked_by_another_signal),
         cmocka_unit_test(test_main_thread_has_ended),
         cmocka_unit_test(test_other_children),
         cmocka_unit_test(test_wchan),
