@@ -24,8 +24,9 @@ struct proc_query {
     unsigned n_groups;
     const pid_t *sessions;   /* Members of these belong too; may be NULL. */
     unsigned n_sessions;
-    const pid_t *asked;      /* Process groups that got the signal `asked_by`, */
-    unsigned n_asked;        /* not TERM: who catches that needs no TERM. */
+    const pid_t *asked;      /* Process groups that got the signal `asked_by`
+                                before: who catches that gets no TERM. */
+    unsigned n_asked;
     int asked_by;
 };
 

@@ -273,12 +273,13 @@ static void test_asked_by_another_signal(void **state)
 {
     static char dd[] = "/bin/dd", bs[] = "bs=1", status[] = "status=none";
     struct proc_query q = query();
+    struct sigaction usual = {.sa_handler = SIG_DFL};
     struct life saves, l;
     siginfo_t si;
     pid_t one, here = getpgrp(), elsewhere = getpid() + 1;
 
     (void)state;
-    (void)signal(SIGINT, SIG_DFL); /* Of a test in the background it is not. */
+    (void)sigaction(SIGINT, &usual, NULL); /* In the background it is not. */
     begin(&saves, (char *[]){dd, bs, status, NULL}, (char *[]){cookie, NULL});
     begin_cat(&l, cookie);
     q.asked = &here;
