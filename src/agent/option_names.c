@@ -211,13 +211,9 @@ static const char *nearest(const struct opt_table *t, const char *name,
 }
 
 const char *opt_nearest(const struct opt_table *t, const char *name, size_t len,
-                        unsigned of, bool *ret_close)
+                        unsigned of)
 {
-    const char *near = nearest(t, name, len, of,
-                               len < 5 ? 1 : len < 9 ? 2 : 3, false);
-
-    *ret_close = near != NULL;
-    return near ? near : nearest(t, name, len, of, OPT_NAME_MAX, false);
+    return nearest(t, name, len, of, len < 5 ? 1 : len < 9 ? 2 : 3, false);
 }
 
 const char *opt_near_command(const char *word)

@@ -109,10 +109,9 @@ const char *opt_variable(char buf[OPT_NAME_MAX + 8], const char *name);
 const char *opt_variable_of(const struct opt_table *t,
                             char buf[OPT_NAME_MAX + 8], const char *name);
 
-/* The nearest name of the built options of `commands`; NULL where `name` is
- * longer than any. `*ret_close`: it is likely what was meant. */
+/* The option of `commands` that was likely meant, or NULL. */
 const char *opt_nearest(const struct opt_table *t, const char *name, size_t len,
-                        unsigned commands, bool *ret_close);
+                        unsigned commands);
 
 /* The name of five letters or more whose variable is one edit away from
  * "AGENT_" `name`, or NULL. "token" is such a name, too. */

@@ -5,6 +5,7 @@
 #include "agent/contract.h"
 #include "agent/options_parts.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static bool is_torchrun(const struct reader *r)
@@ -20,27 +21,34 @@ static bool is_two_words(const struct reader *r, const char *name, size_t len)
     return blank && opt_find_in(r->table, name, (size_t)(blank - name));
 }
 
+/* Who tells which options there are: " verify" of "agent verify --help". */
+static const char *own_help(const struct reader *r, char buf[24])
+{
+    bool is_run = r->command->command == CMD_RUN;
+
+    (void)snprintf(buf, 24, "%s%s", is_run ? "" : " ",
+                   is_run ? "" : r->command->word);
+    return buf;
+}
+
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
                    const char *name)
 {
     char shown[OPT_SHOWN_MAX];
-    bool close;
+    char of[24];
     const char *near = opt_nearest(r->table, name, len - (size_t)(name - word),
-                                   r->command->bit, &close);
-    const char *program = is_torchrun(r) ? "agent torchrun" : "agent";
+                                   r->command->bit);
 
     (void)opt_shown(shown, word, len);
     if (is_two_words(r, name, len - (size_t)(name - word)))
         return err_set(r->e, ERR_USAGE, "%s: this is one word: make the option "
                        "and its value two, or write = for the blank", shown);
     if (!near || len < (size_t)(name - word) + 2)
-        return err_set(r->e, ERR_USAGE, "%s: no such option; see %s --help",
-                       shown, program);
-    return err_set(r->e, ERR_USAGE,
-                   close ? "%s: no such option; did you mean --%s?"
-                         : "%s: no such option; the nearest is --%s, see %s "
-                           "--help", shown, near, program);
+        return err_set(r->e, ERR_USAGE, "%s: no such option; see agent%s "
+                       "--help", shown, own_help(r, of));
+    return err_set(r->e, ERR_USAGE, "%s: no such option; did you mean --%s?",
+                   shown, near);
 }
 
 /* The word after an option is its value, unless it looks like an option: then
@@ -67,9 +75,11 @@ static int next_word(struct reader *r, struct opt_value *v, int *i)
 static int take(struct reader *r, const struct opt_row *row,
                 const struct opt_value *v)
 {
+    char of[24];
+
     if (!(row->commands & r->command->bit))
-        return opt_fault(v, r->e, "not an option of 'agent %s'",
-                         r->command->word);
+        return opt_fault(v, r->e, "not an option of 'agent %s'; see agent%s "
+                         "--help", r->command->word, own_help(r, of));
     *option_from(r, row) = BY_WORD;
     if (strcmp(row->name, "help") == 0)
         r->help = true;

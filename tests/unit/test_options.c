@@ -290,8 +290,10 @@ static const struct {
                                 "--grace?"},
     {"agent --nnode_rank 4 c", NULL, "did you mean --node-rank?"},
     {"agent --rgace 4 c", NULL, "did you mean --grace?"},
-    {"agent --workers 4 c", NULL, "--workers: no such option; the nearest is "
-                                  "--"},
+    {"agent --workers 4 c", NULL, "--workers: no such option; see agent "
+                                  "--help"},
+    {"agent verify --manifest a", NULL, "no such option; see agent verify "
+                                        "--help"},
     {"agent -nproc 4 c", NULL, "-nproc: no such option; did you mean --nproc?"},
     {"agent -\033[31m c", NULL, "-?[31m: no such option"},
     {"agent --=3 c", NULL, "--: no such option; see agent --help"},
@@ -400,7 +402,8 @@ static const struct {
     {"agent --nnodes 2 --mesh-port 7 --http 7 c", NULL, "of --mesh-port"},
     {"agent verify", NULL, "use: agent verify MANIFEST [DIR]"},
     {"agent verify a b c", NULL, "too many words"},
-    {"agent verify a --nproc 2", NULL, "not an option of 'agent verify'"},
+    {"agent verify a --nproc 2", NULL, "not an option of 'agent verify'; see "
+                                       "agent verify --help"},
     {"agent stage --dataset m", NULL, "--stage is missing; use: agent stage"},
     {"agent stage --stage s", NULL, "--dataset is missing; use: agent stage"},
     {"agent stage --dataset a --dataset b --stage s", NULL,
