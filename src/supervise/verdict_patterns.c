@@ -224,6 +224,9 @@ static const struct verdict_pattern patterns[] = {
 
 const struct verdict_pattern *verdict_pattern_of(const char *line)
 {
+    /* A warning of torch's, in an error's words: no program ends of it. */
+    if (strcasestr(line, "Failed to initialize NumPy"))
+        return NULL;
     for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         const struct verdict_pattern *p = &patterns[i];
 
