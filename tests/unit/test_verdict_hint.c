@@ -211,8 +211,7 @@ static void test_hints_of_last_lines(void **state)
         {1, 0, {0}, "ModuleNotFoundError: No module named 'torch'",
          {"does not find the module"}},
         {2, 0, {0},
-         "x.py:3: UserWarning: Failed to initialize NumPy: No module named "
-         "'numpy' (Triggered internally at tensor_numpy.cpp:84.)\n"
+         "UserWarning: Failed to initialize NumPy: No module named 'numpy'\n"
          "train.py: error: no data: give --data", {NULL}},
         {2, 0, {0}, "python3: can't open file '/app/x.py': [Errno 2] No such",
          {"script is not there"}},
