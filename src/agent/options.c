@@ -31,20 +31,34 @@ static const char *own_help(const struct reader *r, char buf[24])
     return buf;
 }
 
+/* Of agent's own options the one that torchrun has not, or NULL. */
+static const struct opt_row *own_alone(const struct reader *r, const char *name,
+                                       size_t len)
+{
+    const struct opt_row *row = is_torchrun(r) ? opt_find(name, len) : NULL;
+
+    return row && row->commands & OPT_RUN && !row->no_variable ? row : NULL;
+}
+
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
                    const char *name)
 {
     char shown[OPT_SHOWN_MAX];
-    char of[24];
-    const char *near = opt_nearest(r->table, name, len - (size_t)(name - word),
-                                   r->command->bit);
+    char of[24], variable[OPT_NAME_MAX + 8];
+    size_t n = len - (size_t)(name - word);
+    const char *near = opt_nearest(r->table, name, n, r->command->bit);
+    const struct opt_row *own = own_alone(r, name, n);
 
     (void)opt_shown(shown, word, len);
-    if (is_two_words(r, name, len - (size_t)(name - word)))
+    if (is_two_words(r, name, n))
         return err_set(r->e, ERR_USAGE, "%s: this is one word: make the option "
                        "and its value two, or write = for the blank", shown);
-    if (!near || len < (size_t)(name - word) + 2)
+    if (own)
+        return err_set(r->e, ERR_USAGE, "%s: an option of agent's own, and "
+                       "none of torchrun's: give %s in the environment", shown,
+                       opt_variable(variable, own->name));
+    if (!near || n < 2)
         return err_set(r->e, ERR_USAGE, "%s: no such option; see agent%s "
                        "--help", shown, own_help(r, of));
     return err_set(r->e, ERR_USAGE, "%s: no such option; did you mean --%s?",
@@ -202,7 +216,7 @@ static int check_run(struct reader *r)
                        "%s %u must be less than %s %u%s",
                        options_said_by(o, TOPO_NODE_RANK), o->node_rank,
                        options_said_by(o, TOPO_NNODES), o->nnodes,
-                       o->origins[TOPO_NNODES] == BY_DEFAULT
+                       o->nnodes == 1 && o->origins[TOPO_NNODES] == BY_DEFAULT
                            ? ", the default: say how many pods there are" : "");
     if (o->nnodes > 1 && o->barrier_port == o->master_port)
         return err_set(r->e, ERR_USAGE, "port %u is both --master-port and "

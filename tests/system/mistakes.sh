@@ -39,6 +39,8 @@ mistake 64 '--restart-backoff=5: MAX is missing: use MIN:MAX' \
 mistake 64 'MIN at most MAX' --nnodes 4:2 -- true
 mistake 64 '--node-rank 1 .* --nnodes 1, the default: say how many' \
     --node-rank 1 -- true
+mistake 64 '--node-rank 2 must be less than --nnodes 2$' \
+    torchrun --nnodes 2 --node-rank 2 x
 mistake 64 'AGENT_GRACE=1x: a duration is' AGENT_GRACE=1x -- true
 mistake 64 'AGENT_NPROCC: .*did you mean AGENT_NPROC' AGENT_NPROCC=2 -- true
 mistake 64 'one of: never, on-failure' --restart-policy sometimes -- true

@@ -303,7 +303,9 @@ static const struct {
     {"torchrun x", "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=5s", "use whole seconds"},
     {"torchrun --r 3 x", NULL, "no such option"}, /* Of several names. */
     {"torchrun --nprocs-per-node 2 x", NULL, "did you mean --nproc-per-node"},
-    {"torchrun --grace 3 x", NULL, "see agent torchrun --help"},
+    {"torchrun --graze 3 x", NULL, "see agent torchrun --help"},
+    {"torchrun --barrier_timeout 3s x", NULL, "agent's own, and none of "
+     "torchrun's: give AGENT_BARRIER_TIMEOUT in the environment"},
     {"torchrun x", "PET_TEE=9", "PET_TEE=9: use 0, 1, 2 or 3"},
     {"torchrun --standalone=1 x", NULL, "it takes no value"},
 };
