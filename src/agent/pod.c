@@ -96,6 +96,7 @@ void pod_leave(struct pod *p, uint64_t now_ms)
     wire_begin(&bye, WIRE_BYE, p->round);
     pod_move(p, POD_LEAVING);
     p->leave_ms = now_ms;
+    p->say_ms = now_ms + POD_LEFT_MS;
     if (p->stop_signo && !p->ended) {
         p->exit_code = 128 + p->stop_signo;
         if (p->bar || p->link != LINK_ADMITTED) {
@@ -262,6 +263,7 @@ void pod_fault(struct pod *p, uint64_t now_ms, int code, const char *text)
     p->leave_ms = now_ms;
     if (p->cfg.nnodes > 1)
         pod_say(p, LOG_ERROR, "%s; telling the other pods", text);
+    p->end_told = p->cfg.nnodes > 1;
     pod_report(p, now_ms);
     pod_take_queue(p, now_ms);
 }
@@ -386,6 +388,7 @@ void pod_timeout(struct pod *p, uint64_t now_ms)
     if (p->bar && now_ms >= barrier_deadline(p->bar))
         barrier_timeout(p->bar, now_ms);
     pod_take_queue(p, now_ms);
+    pod_say_stays(p, now_ms);
     pod_check_time(p, now_ms);
     pod_take_queue(p, now_ms);
 }

@@ -30,7 +30,7 @@
 #define POD_REPORT_MS 30000   /* How long a failure before the start is told. */
 #define POD_FLUSH_MS 5000     /* For the last frames to leave. */
 #define POD_SETTLE_MS 50      /* After a failure: was another one its cause? */
-#define POD_LEFT_MS 1000      /* TERM to a word on what is left behind. */
+#define POD_LEFT_MS 1000      /* Before a word on who or what is waited for. */
 #define POD_QUEUE_MAX 16      /* Messages of pod 0 to itself. */
 
 enum pod_state {
@@ -196,7 +196,7 @@ struct pod {
     uint8_t digest[WIRE_DIGEST];
     uint64_t settle_ms;     /* Until when `failure` may still change; or 0. */
     bool ended;             /* END or REFUSE came, or this pod gave up; */
-    bool end_told;          /* people know, for its workers are slow. */
+    bool end_told;          /* people know, for workers are slow. */
     uint64_t hang_ms;       /* When hanging workers are stopped; 0: none. */
     uint32_t hang_worker;   /* That stands for them. */
     int stop_signo;         /* Told to stop from outside, */

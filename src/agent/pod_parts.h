@@ -19,6 +19,8 @@ bool pod_say_left(const struct pod *p, uint64_t ms, uint32_t n_left,
 /* The job has failed, but its workers take their time: the verdict, which waits
  * for them, is not the first that is heard of it. Said once. */
 void pod_say_slow_end(struct pod *p);
+/* The same of pod 0, whose verdict waits for the other pods; now and then. */
+void pod_say_stays(struct pod *p, uint64_t now_ms);
 
 /* The likely reason of a failure that is tried again, where one is known: it
  * may be the last that is heard of it. */

@@ -72,6 +72,30 @@ void pod_take_queue(struct pod *p, uint64_t now_ms)
         pod_gone(p);
 }
 
+void pod_say_stays(struct pod *p, uint64_t now_ms)
+{
+    bool failed = p->exit_code != 0 && !p->end_told;
+    char buf[2 * WIRE_TEXT_MAX], who[160];
+    struct text t, w;
+    uint64_t ms;
+
+    if (!p->bar || p->state != POD_LEAVING || now_ms < p->say_ms)
+        return;
+    text_init(&w, who, sizeof who);
+    ms = barrier_stays(p->bar, now_ms, &w);
+    if (ms == 0)
+        return;
+    p->say_ms = now_ms + BARRIER_SUMMARY_MS;
+    p->end_told = true;
+    text_init(&t, buf, sizeof buf);
+    if (failed)
+        verdict_cause_line(&t, &p->cause);
+    text_add(&t, "%s: waiting for %s to hear of it and leave",
+             failed ? "; this ends the job" : "the job is over", who);
+    pod_add_left(&t, ms, NULL);
+    pod_say(p, failed ? LOG_WARNING : LOG_INFO, "%s", buf);
+}
+
 void pod_conn_open(struct pod *p, uint64_t now_ms, uint32_t conn,
                    const char *addr)
 {

@@ -275,5 +275,10 @@ uint64_t barrier_deadline(const struct barrier *b);
 /* Who is missing and what is known of each, in words, folded. */
 void barrier_describe(const struct barrier *b, uint64_t now_ms, char *out,
                       size_t cap);
+/* The end was told: how long pod 0 stays at most for who has not heard of it
+ * yet, which is put in words; 0: for nobody. */
+struct text;
+uint64_t barrier_stays(const struct barrier *b, uint64_t now_ms,
+                       struct text *t);
 
 #endif

@@ -64,6 +64,44 @@ static bool must_hear(const struct barrier *b, const struct bar_peer *p,
     return b->end_waits && since < BARRIER_HEAR_MS;
 }
 
+struct awaited {
+    const struct barrier *b;
+    uint64_t now_ms;
+};
+
+static bool is_awaited(const void *ctx, unsigned i)
+{
+    const struct awaited *a = ctx;
+
+    return must_hear(a->b, &a->b->peers[i], a->now_ms);
+}
+
+uint64_t barrier_stays(const struct barrier *b, uint64_t now_ms,
+                       struct text *t)
+{
+    struct awaited a = {.b = b, .now_ms = now_ms};
+    uint64_t until = 0;
+    unsigned n = 0;
+
+    for (uint32_t i = 0; b->phase == BAR_ENDING && i < b->cfg.nnodes; i++) {
+        const struct bar_peer *p = &b->peers[i];
+        uint64_t at = p->conn != BARRIER_NO_CONN
+                          ? b->end_ms + b->cfg.grace_ms + BARRIER_HEAR_MS
+                      : p->down_ms ? p->down_ms + BARRIER_END_MS
+                                   : b->end_ms + BARRIER_HEAR_MS;
+
+        if (!is_awaited(&a, i))
+            continue;
+        n++;
+        until = at > until ? at : until;
+    }
+    if (n == 0 || until <= now_ms)
+        return 0;
+    text_add(t, "node rank%s ", text_plural(n));
+    text_add_ranges(t, b->cfg.nnodes, is_awaited, &a, 120);
+    return until - now_ms;
+}
+
 void bar_try_over(struct barrier *b, uint64_t now_ms, bool look_at_all)
 {
     uint32_t heard = b->n_gone + b->counts[PEER_LEFT];

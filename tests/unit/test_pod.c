@@ -224,6 +224,45 @@ static void test_what_is_left_takes_its_time(void **state)
     assert_false(p.left_told); /* Of the next round it is told again. */
 }
 
+/* Pod 0 leaves last: for whom it stays, and why the job ends, is told first. */
+static void test_pod_0_stays(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_HELLO, .incarnation = 5, .node_rank = 1,
+                         .nnodes = 2, .nproc = 2, .running = WIRE_NO_ROUND,
+                         .job_id = "j"};
+
+    (void)state;
+    make(0, 2, false); /* For one that has not come. */
+    pod_fault(&p, 10, 65, "file x is wrong");
+    assert_string_equal(said, "file x is wrong; telling the other pods");
+    pod_timeout(&p, 10 + POD_LEFT_MS - 1);
+    assert_string_equal(said, "file x is wrong; telling the other pods");
+    pod_timeout(&p, 10 + POD_LEFT_MS);
+    assert_string_equal(said, "the job is over: waiting for node rank 1 to "
+                              "hear of it and leave; for at most 29 s more");
+    make(0, 2, false); /* For one whose workers are slow. */
+    bar.cfg.max_restarts = 0;
+    pod_conn_open(&p, 2, 1, "a:1");
+    pod_conn_message(&p, 2, 1, &m);
+    m = (struct wire_msg){.kind = WIRE_ARRIVED};
+    pod_conn_message(&p, 3, 1, &m);
+    assert_int_equal(p.state, POD_RUNNING);
+    ends(10, 0, 3);
+    ends(10, 1, 143);
+    pod_swept(&p, 10, 0, false);
+    pod_swept(&p, 10, 0, false);
+    pod_timeout(&p, 100);
+    assert_int_equal(p.state, POD_LEAVING);
+    pod_timeout(&p, 100 + POD_LEFT_MS);
+    assert_non_null(strstr(said, "exited with 3 after 5 ms in round 0; this "
+                                 "ends the job: waiting for node rank 1 to "
+                                 "hear of it and leave; for at most 30 s"));
+    m.kind = WIRE_BYE;
+    pod_conn_message(&p, 2000, 1, &m);
+    pod_timeout(&p, 2100);
+    assert_int_equal(p.state, POD_GONE);
+}
+
 static void test_bad_data_is_told(void **state)
 {
     (void)state;
@@ -303,6 +342,7 @@ int main(void)
         cmocka_unit_test(test_a_signal_that_stops_as_term),
         cmocka_unit_test(test_term_and_a_process_that_outlives_kill),
         cmocka_unit_test(test_what_is_left_takes_its_time),
+        cmocka_unit_test(test_pod_0_stays),
         cmocka_unit_test(test_bad_data_is_told),
         cmocka_unit_test(test_the_lease),
         cmocka_unit_test(test_pod_0_is_never_reached),
