@@ -161,6 +161,7 @@ mistake 202 "--master-port $free is taken by another agent, pid $first \
     --master-port "$free" -- true
 kill -TERM $first
 wait $first
+fresh first # It has "up" in it already.
 if unshare -n true 2>/dev/null; then # Others may have the default port here.
     # shellcheck disable=SC2016
     unshare -n sh -c '"$1" -- sh -c "echo up; exec sleep 1000" >first 2>&1 &
