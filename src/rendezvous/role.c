@@ -1,8 +1,10 @@
 /* role: see role.h. */
 #include "rendezvous/role.h"
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/stops.h"
+#include "base/text.h"
 #include "rendezvous/port.h"
 
 #include <ifaddrs.h>
@@ -20,6 +22,7 @@
 #include <unistd.h>
 
 #define RETRY_MS 200
+#define SAY_MS 10000              /* Between words on a wait. */
 #define STEP_MS 60000             /* Of a longer wait. */
 #define LOOK_STACK (512u * 1024)
 
@@ -145,37 +148,73 @@ static bool wait_for(int fd, int stop_fd, uint64_t until_ms, int *ret_signo)
     }
 }
 
-/* True where an interface has an address of `host`; waits for the name. */
-static int find_here(const char *host, int stop_fd, uint64_t until_ms,
-                     bool *ret_here, struct err *e)
-{
-    const char *why = "no answer of the name server in time";
-    int signo = 0;
+struct patience { /* For a name to resolve. */
+    const char *host, *why;
+    uint64_t until_ms, say_ms;
+    int stop_fd, signo; /* The signal to stop that came; or 0. */
+};
 
-    for (;;) {
-        struct look *l = begin_look(host);
+/* Now and then what is waited for, and how long yet. */
+static void say_waiting(struct patience *p)
+{
+    uint64_t now = now_ms();
+    char left[64];
+    struct text t;
+
+    if (now < p->say_ms || now >= p->until_ms || p->signo)
+        return;
+    p->say_ms = now + SAY_MS;
+    text_init(&t, left, sizeof left);
+    text_add_duration(&t, (p->until_ms - now + 999) / 1000 * 1000);
+    log_info("waiting: --master-addr %s does not resolve: %s; for at most %s "
+             "more (--barrier-timeout)", p->host, p->why, left);
+}
+
+/* For an answer. False: no time is left, or a signal to stop came. */
+static bool await(struct patience *p, int fd)
+{
+    bool done;
+
+    do {
+        done = wait_for(fd, p->stop_fd, p->say_ms < p->until_ms ? p->say_ms
+                                                                : p->until_ms,
+                        &p->signo);
+        if (!done)
+            say_waiting(p);
+    } while (!done && !p->signo && now_ms() < p->until_ms);
+    return done;
+}
+
+/* True where an interface has an address of the host; waits for the name. */
+static int find_here(struct patience *p, bool *ret_here, struct err *e)
+{
+    for (bool first = true;; first = false) {
+        struct look *l = begin_look(p->host);
 
         if (!l)
             return err_set(e, ERR_AGENT, "no memory for a look-up");
-        if (l->fd >= 0 && !wait_for(l->fd, stop_fd, until_ms, &signo))
+        if (l->fd >= 0 && !await(p, l->fd))
             break;
         if (l->code == 0) {
             *ret_here = is_here(l->addrs);
             end_look(l);
             return 0;
         }
-        why = gai_strerror(l->code);
+        p->why = gai_strerror(l->code);
         end_look(l);
-        (void)wait_for(-1, stop_fd, now_ms() + RETRY_MS, &signo);
-        if (signo || now_ms() >= until_ms)
+        if (first)
+            p->say_ms = 0;
+        say_waiting(p);
+        (void)wait_for(-1, p->stop_fd, now_ms() + RETRY_MS, &p->signo);
+        if (p->signo || now_ms() >= p->until_ms)
             break;
     }
-    if (signo)
-        return err_set(e, 128 + signo,
+    if (p->signo)
+        return err_set(e, 128 + p->signo,
                        "told to stop while --master-addr %s did not resolve",
-                       host);
+                       p->host);
     return err_set(e, ERR_BARRIER, "--master-addr %s does not resolve: %s",
-                   host, why);
+                   p->host, p->why);
 }
 
 int role_find(const char *host, unsigned barrier_port, uint64_t timeout_ms,
@@ -184,15 +223,20 @@ int role_find(const char *host, unsigned barrier_port, uint64_t timeout_ms,
     char name[256] = "";
     bool here = false;
     sigset_t stops;
+    struct patience p = {.host = host,
+                         .why = "no answer of the name server in time",
+                         .until_ms = now_ms() + timeout_ms,
+                         .say_ms = now_ms() + SAY_MS};
     int r = 0;
 
     stops_fill(&stops);
     autoclose int stop_fd = signalfd(-1, &stops, SFD_CLOEXEC | SFD_NONBLOCK);
 
+    p.stop_fd = stop_fd;
     if (gethostname(name, sizeof name - 1) == 0)
         here = role_is_named(host, name);
     if (!here)
-        r = find_here(host, stop_fd, now_ms() + timeout_ms, &here, e);
+        r = find_here(&p, &here, e);
     *ret_coordinates = r == 0 && here &&
                        port_claim_name("barrier", barrier_port);
     return r;

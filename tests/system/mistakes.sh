@@ -150,6 +150,10 @@ mistake 64 'DMLC_ROLE=boss: a role is scheduler, server or worker' \
 mistake 200 'train-0.invalid:[0-9]+ was not reached: the name does not resolve' \
     --nnodes 2 --node-rank 1 --master-addr train-0.invalid \
     --barrier-timeout 200ms -- true
+mistake 200 '--master-addr train-0.invalid does not resolve' --nnodes 2 \
+    --node-rank auto --master-addr train-0.invalid --barrier-timeout 1s -- true
+has "which is told while it is waited for, and for how long" err \
+    "waiting: --master-addr .*; for at most 1 s more \\(--barrier-timeout\\)"
 
 # A port that another agent has reserved, and nobody listens on yet.
 "${agent[@]}" --master-port "$free" -- sh -c 'echo up; exec sleep 1000' \
