@@ -46,13 +46,13 @@ bool bar_is_permanent(const struct barrier *b, const struct failure *cause,
         text_add(&t, "--restart-policy exit-code: below 128 is permanent");
     else if (b->cfg.same_limit > 0 && same >= b->cfg.same_limit &&
              cause->kind == FAILURE_PREPARE)
-        text_add(&t, "--pre-start failed %u times in a row with %d within 10 "
-                 "s (--same-failure-limit)", same, code);
+        text_add(&t, "--pre-start failed %u time%s in a row with %d within 10 "
+                 "s (--same-failure-limit)", same, text_plural(same), code);
     else if (b->cfg.same_limit > 0 && same >= b->cfg.same_limit)
-        text_add(&t, "%s %u failed %u times in a row with %d within 10 s of "
+        text_add(&t, "%s %u failed %u time%s in a row with %d within 10 s of "
                  "its start (--same-failure-limit)",
                  cause->role == PROC_WORKER ? "rank" : "server", cause->rank,
-                 same, code);
+                 same, text_plural(same), code);
     return t.len > 0;
 }
 

@@ -188,6 +188,12 @@ static void test_same_failure_limit(void **state)
     assert_int_equal(last.code, 4);
     assert_string_equal(last.text, "rank 0 failed 3 times in a row with 4 "
                         "within 10 s of its start (--same-failure-limit)");
+    c.same_limit = 1;
+    run_with(&c);
+    fail_with(1000, 3);
+    assert_string_equal(last.text, "rank 0 failed 1 time in a row with 3 "
+                                   "within 10 s of its start "
+                                   "(--same-failure-limit)");
 }
 
 /* Late failures, and those of several ranks, are worth their restarts. */
