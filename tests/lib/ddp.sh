@@ -13,12 +13,16 @@ rank()
     pids[r]=$!
 }
 
-# start N COMMAND...: all ranks, the last one first, on a fresh port.
+# start N COMMAND...: all ranks, the last one first, on a fresh port. Ranks
+# that a failed test left behind would take the processor from the next ones.
 start()
 {
-    local r
+    local r left
     n=$1
     shift
+    left=$(jobs -pr)
+    # shellcheck disable=SC2086 # one by one
+    [ -z "$left" ] || kill -9 $left
     MASTER_PORT=$(free_port)
     pids=()
     rm -f "$T"/out.*

@@ -38,8 +38,11 @@ done
 # No descriptor is left to connect, or to accept all of the rank before: who
 # has the limit is to blame, and says so before the others guess.
 export DDP_TIMEOUT=4s
-for limit in 8 9 10 11; do
-    start 3 bash -c 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+for limit in 7 8 9 10; do
+    # What the terminal or the launcher of this test left open does not count.
+    start 3 bash -c 'for fd in /proc/self/fd/*; do
+            [ "${fd##*/}" -le 2 ] || eval "exec ${fd##*/}>&-"
+        done
         [ "$RANK" != 1 ] || ulimit -n "$1"; exec "$2" loop 1' _ $limit "$check"
     ok "ulimit -n $limit on rank 1 alone: all fail" ended 3 30 0 1 2
     ok "... and each names it and the limit" \
