@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stddef.h>
 
@@ -62,4 +63,11 @@ const struct err_row *err_row(int status)
         if (rows[i].status == status)
             return &rows[i];
     return NULL;
+}
+
+bool err_wants_other_path(int error)
+{
+    return error == EACCES || error == EPERM || error == EROFS ||
+           error == ENOTDIR || error == EISDIR || error == ELOOP ||
+           error == ENAMETOOLONG;
 }

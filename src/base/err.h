@@ -70,4 +70,9 @@ const struct err_row *err_rows(unsigned *ret_n);
 /* Row of an exit status, or NULL where it is not one of agent's own. */
 const struct err_row *err_row(int status);
 
+/* Whether an errno of a write to a path means that only another path, or
+ * other rights, can mend it; not a later try. ENOENT is not among them: it
+ * depends on who makes the folders. */
+bool err_wants_other_path(int error);
+
 #endif

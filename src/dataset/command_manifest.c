@@ -28,11 +28,8 @@ static int output_fault(const struct output *o, const char *what,
 {
     struct path_shown p;
     int error = errno;
-    int code = error == ENOENT || error == ENOTDIR || error == EACCES ||
-                       error == EPERM || error == EROFS || error == EISDIR ||
-                       error == ENAMETOOLONG || error == ELOOP
-                   ? ERR_USAGE
-                   : ERR_RESOURCE;
+    int code = error == ENOENT || err_wants_other_path(error) ? ERR_USAGE
+                                                              : ERR_RESOURCE;
 
     return err_set(e, code, "%s '%s': %s%s", what,
                    path_show(&p, NULL, o->path), strerror(error),

@@ -55,27 +55,15 @@ int space_fault(const struct space *s, const char *what, const char *path,
     struct path_shown p;
     const char *shown = path_show(&p, s->shown, path);
 
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EIO:
+    if (error == ENOSPC || error == EDQUOT || error == EIO)
         return full(s, what, shown, error, e);
-    case EROFS:
-    case EACCES:
-    case EPERM:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EINVAL: /* A name that the file system cannot hold. */
-    case EILSEQ:
+    /* EINVAL, EILSEQ: a name that the file system cannot hold. */
+    if (err_wants_other_path(error) || error == EINVAL || error == EILSEQ)
         return err_set(e, ERR_USAGE,
                        "%s '%s': %s: give a --stage that can be written to",
                        what, shown, strerror(error));
-    default:
-        return err_set(e, ERR_RESOURCE, "%s '%s': %s", what, shown,
-                       strerror(error));
-    }
+    return err_set(e, ERR_RESOURCE, "%s '%s': %s", what, shown,
+                   strerror(error));
 }
 
 int space_check(const struct space *s, struct err *e)

@@ -22,30 +22,16 @@ int part_fault(const struct part_root *r, const char *what, const char *path,
     struct statvfs v;
     int error = errno;
 
-    switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-        if (fstatvfs(r->fd, &v) != 0)
-            break;
+    if ((error == ENOSPC || error == EDQUOT) && fstatvfs(r->fd, &v) == 0)
         return err_set(e, ERR_RESOURCE, "%s '%s': %s: %" PRIu64 " bytes are "
                        "free: make room, and run this again: it goes on where "
                        "it was", what, shown, strerror(error),
                        (uint64_t)v.f_frsize * v.f_bavail);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case EXDEV:
-    case ENAMETOOLONG:
+    if (error == EXDEV || err_wants_other_path(error))
         return err_set(e, ERR_USAGE, "%s '%s': %s: give a folder that can be "
                        "written to", what, shown,
                        error == EXDEV ? "a link leaves the folder"
                                       : strerror(error));
-    default:
-        break;
-    }
     return err_set(e, ERR_RESOURCE, "%s '%s': %s", what, shown,
                    strerror(error));
 }

@@ -2,6 +2,7 @@
  * mount may be there, list its files, and fail at the first byte. */
 #include "preflight/check.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -24,10 +25,8 @@
 /* Whether another try, or another node, may do better. */
 static enum preflight_level level_of(int e)
 {
-    return e == EROFS || e == EACCES || e == EPERM || e == ENOENT ||
-                   e == ENOTDIR || e == ELOOP || e == ENAMETOOLONG
-               ? PREFLIGHT_FATAL
-               : PREFLIGHT_RETRY;
+    return e == ENOENT || err_wants_other_path(e) ? PREFLIGHT_FATAL
+                                                  : PREFLIGHT_RETRY;
 }
 
 static const char *fix_of(int e, enum preflight_use use)

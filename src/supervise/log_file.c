@@ -1,6 +1,7 @@
 /* log_file: see log_file.h. */
 #include "supervise/log_file.h"
 
+#include "base/err.h"
 #include "base/mem.h"
 #include "base/text.h"
 
@@ -34,23 +35,12 @@ static int make_dirs(int at, char *path, bool last)
 
 const char *log_files_advice(int why)
 {
-    switch (why) {
-    case ENOENT: /* Below /proc no folder can be made. */
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case ENOTDIR:
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EOPNOTSUPP:
+    /* Below /proc no folder can be made. */
+    if (err_wants_other_path(why) || why == ENOENT || why == EOPNOTSUPP)
         return ": give a folder that can be written to";
-    case ENOSPC:
-    case EDQUOT:
+    if (why == ENOSPC || why == EDQUOT)
         return ": make room there, or give another folder";
-    default:
-        return "";
-    }
+    return "";
 }
 
 int log_file_open_dir(struct log_file_rules *r)

@@ -1,6 +1,7 @@
 /* Tests of base/err. */
 #include "base/err.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,6 +122,22 @@ static void test_the_table_is_the_promise(void **state)
     assert_null(err_row(-64));
 }
 
+/* A full disk may have room again, and a name may come to be. */
+static void test_what_another_path_mends(void **state)
+{
+    static const int path[] = {EACCES, EPERM, EROFS,       ENOTDIR,
+                               EISDIR, ELOOP, ENAMETOOLONG};
+    static const int not_path[] = {0,      ENOENT, ENOSPC, EDQUOT, EIO,
+                                   EINTR,  EMFILE, ENOMEM, ESTALE, ETIMEDOUT,
+                                   EAGAIN, ETXTBSY};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof path / sizeof path[0]; i++)
+        assert_true(err_wants_other_path(path[i]));
+    for (unsigned i = 0; i < sizeof not_path / sizeof not_path[0]; i++)
+        assert_false(err_wants_other_path(not_path[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -131,6 +148,7 @@ int main(void)
         cmocka_unit_test(test_long_texts_are_cut),
         cmocka_unit_test(test_a_cut_tears_no_character),
         cmocka_unit_test(test_the_table_is_the_promise),
+        cmocka_unit_test(test_what_another_path_mends),
     };
 
     return cmocka_run_group_tests_name("err", tests, NULL, NULL);
