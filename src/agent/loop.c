@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/stops.h"
+#include "base/text.h"
+#include "rendezvous/barrier.h"
 #include "supervise/proc.h"
 
 #include <errno.h>
@@ -20,6 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define STOOD_STILL_MS 1000 /* As late no timer of a living agent is, */
+#define STOOD_STILL_SAY_MS 5000 /* and so late even on a node that is full. */
+
 uint64_t loop_now(void)
 {
     struct timespec t;
@@ -28,11 +33,36 @@ uint64_t loop_now(void)
     return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }
 
+static void say_stood_still(uint64_t ms)
+{
+    char buf[64];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    text_add_duration(&t, ms);
+    log_warning("agent stood still for %s or more (SIGSTOP, a frozen cgroup, "
+                "a paused machine, a file system that hangs); other pods take "
+                "who is silent for %d s for lost", buf,
+                BARRIER_SILENCE_MS / 1000);
+}
+
+/* An agent that stood still (a frozen cgroup, a paused machine) has what the
+ * other pods sent meanwhile in its sockets: it is read before their silence is
+ * judged, or it would take itself for the only one that is left. */
 static void on_timer(uv_timer_t *t)
 {
     struct loop *l = t->data;
+    uint64_t at = pod_deadline(&l->pod), now = loop_now();
 
-    pod_timeout(&l->pod, loop_now());
+    if (!l->was_late && at < now && now - at >= STOOD_STILL_MS) {
+        l->was_late = true;
+        if (now - at >= STOOD_STILL_SAY_MS)
+            say_stood_still(now - at);
+        (void)uv_timer_start(t, on_timer, 1, 0); /* 0 would read nothing. */
+        return;
+    }
+    l->was_late = false;
+    pod_timeout(&l->pod, now);
     loop_after(l);
 }
 

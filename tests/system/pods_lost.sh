@@ -29,6 +29,27 @@ touch "$T/go1"
 ended 0 1
 is "a new pod 0 goes on with the next round" "$codes" '0 0'
 
+# An agent stands still while the job ends: what was sent to it meanwhile is
+# read before it takes the others for lost. It has told the end of its worker
+# once it sleeps again behind its line.
+next_job
+sleeps() { grep -q '^State:.S' "/proc/$1/status"; }
+rm -f "$T"/go*
+pod 0 2 -- sh -c "until [ -e $T/go ]; do sleep .05; done"
+pod 1 2 -v --rejoin-timeout 1s -- true
+wait_for said 1 'RUNNING -> FINISHED'
+frozen=$(agent_of 1)
+until_true 10 sleeps "$frozen"
+kill -STOP "$frozen"
+touch "$T/go"
+ended 0
+is "pod 0 does not wait for a pod that stands still for ever" "$codes" 0
+kill -CONT "$frozen"
+ended 1
+is "the other one hears that all was well" "$codes" 0
+has "and says that it stood still" "$T/pod1.err" \
+    'warning: agent stood still for [0-9.]+ s or more'
+
 # A pod that does not come back.
 next_job
 for r in 0 1; do pod $r 2 --rejoin-timeout 1s -- sh -c "$body"; done
