@@ -22,6 +22,8 @@ void preflight_job_of(const struct options *o, unsigned nproc,
     ret->nproc = nproc;
     ret->nnodes = o->nnodes;
     ret->nproc_by_gpus = nproc_by_gpus;
+    ret->procs_per_gpu = o->procs_per_gpu;
+    ret->binds_gpus = o->bind_gpus;
     ret->coordinates = o->node_rank == 0 && !o->any_node_rank;
     ret->master_addr = o->master_addr;
     ret->barrier_port = o->barrier_port;

@@ -50,6 +50,8 @@ struct preflight_job { /* What the pod is for. Strings are borrowed. */
     unsigned asked;    /* and those that were named by the user. */
     unsigned nproc, nnodes;
     bool nproc_by_gpus; /* The workers were counted by GPUs. */
+    unsigned procs_per_gpu; /* So many share one; 0: as 1. */
+    bool binds_gpus;        /* Each worker sees its own alone. */
     bool coordinates;   /* It is, or may be, node rank 0. */
     const char *master_addr;
     unsigned barrier_port;

@@ -159,6 +159,25 @@ static void check_one_gpu(const struct preflight_sink *s, const json_t *gpu)
             used / (long long)MIB);
 }
 
+/* The workers were counted by names of devices; the driver has what works. A
+ * process sees one MIG device at most, whatever is named: with one for each
+ * worker that says nothing. */
+static void check_number(const struct preflight_sink *s, const json_t *gpus)
+{
+    const char *visible = check_variable(s->job, "CUDA_VISIBLE_DEVICES");
+    size_t n = json_array_size(gpus);
+    size_t most = n * (s->job->procs_per_gpu ? s->job->procs_per_gpu : 1);
+
+    if (!s->job->nproc_by_gpus || s->job->nproc <= most ||
+        (s->job->binds_gpus && visible && strncmp(visible, "MIG-", 4) == 0))
+        return;
+    say(s, PREFLIGHT_FATAL, "the workers of higher local ranks would fail "
+        "with \"invalid device ordinal\"", "--nproc of at most the GPUs, or "
+        "ask for more of them; where the driver lost one, dmesg has \"Xid\": "
+        "drain the node", "%u worker%s, and the driver has %zu GPU%s",
+        s->job->nproc, text_plural(s->job->nproc), n, text_plural(n));
+}
+
 void check_gpu(const struct preflight_sink *s)
 {
     json_t *part = ask(s), *gpus, *gpu;
@@ -174,13 +193,7 @@ void check_gpu(const struct preflight_sink *s)
                  "all; then nvidia-smi on the node")) {
         json_array_foreach(gpus, i, gpu)
             check_one_gpu(s, gpu);
-        if (s->job->nproc_by_gpus && n < s->job->nproc)
-            say(s, PREFLIGHT_FATAL, "the workers of higher local ranks would "
-                "fail with \"invalid device ordinal\"", "--nproc of at most "
-                "the GPUs, or ask for more of them; where the driver lost one, "
-                "dmesg has \"Xid\": drain the node", "%u worker%s, and the "
-                "driver has %zu GPU%s", s->job->nproc,
-                text_plural(s->job->nproc), n, text_plural(n));
+        check_number(s, gpus);
         finding_pass(s, "%zu GPU%s (%.80s), driver %.40s, CUDA %.20s", n,
                      text_plural(n),
                      word_of(json_array_get(gpus, 0), "name"),

@@ -106,6 +106,18 @@ is "TERM ends it" "$?" 143
 ok "with the check" until_true 20 gone "$(cat "$T/probe.pid")"
 ok "and without a worker" test ! -e "$T/started"
 
+# Two GPUs, each shared by two workers.
+cat >"$T/bin/agent-probe" <<'P'
+#!/bin/sh
+echo '{"gpu": {"found": true, "gpus": [{"index": 0}, {"index": 1}]}}'
+P
+CUDA_VISIBLE_DEVICES=0,1 timeout -k 5 60 "$T/bin/agent" preflight \
+    --preflight gpu --nproc gpu --procs-per-gpu 2 >"$T/out" 2>"$T/err"
+is "workers that share GPUs are not too many" "$?" 0
+CUDA_VISIBLE_DEVICES=0,1,2 timeout -k 5 60 "$T/bin/agent" preflight \
+    --preflight gpu --nproc gpu --procs-per-gpu 2 >"$T/out" 2>"$T/err"
+is "more of them than the driver's GPUs take are" "$?" 30
+
 # An all-reduce over all pods, with workers that stand for agent-allreduce.
 cat >"$T/bin/agent-allreduce" <<'P'
 #!/bin/sh

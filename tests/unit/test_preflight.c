@@ -453,6 +453,31 @@ static void test_probe_says(void **state)
     has(PREFLIGHT_RETRY, "agent-probe --only gpu ended with 7");
 }
 
+/* How many workers are too many for the driver's one GPU. */
+static void test_workers_share_gpus(void **state)
+{
+    char *mig[] = {(char[]){"CUDA_VISIBLE_DEVICES=MIG-a,MIG-b,MIG-c"}, NULL};
+
+    (void)state;
+    put_probe("echo '{\"gpu\":{\"found\":true,\"gpus\":["
+              "{\"index\":0}]}}'");
+    job.nproc_by_gpus = true;
+    job.procs_per_gpu = 3;
+    job.nproc = 3;
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_PASS);
+    job.nproc = 4;
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_FATAL);
+    has(PREFLIGHT_FATAL, "4 workers, and the driver has 1 GPU");
+    job.procs_per_gpu = 1;
+    job.nproc = 3;
+    job.binds_gpus = true;
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_FATAL);
+    job.envp = mig;
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_PASS);
+    job.binds_gpus = false;
+    assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_FATAL);
+}
+
 static void test_a_check_that_hangs(void **state)
 {
     (void)state;
@@ -531,6 +556,7 @@ int main(void)
         CASE(test_no_files),
         CASE(test_no_probe),
         CASE(test_probe_says),
+        CASE(test_workers_share_gpus),
         CASE(test_a_check_that_hangs),
         CASE(test_cheap_forms),
         CASE(test_child),
