@@ -135,14 +135,15 @@ static int read_back(int fd, const char *block, char *room)
     return 0;
 }
 
+/* Pods that share the folder have the same process ids: each a name of its
+ * own. */
 static int write_and_read(const char *dir, char *block, char *room)
 {
     char path[PATH_MAX + 64];
     int e;
 
-    (void)snprintf(path, sizeof path, "%s/.agent-preflight-%d", dir,
-                   (int)getpid());
-    autoclose int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+    (void)snprintf(path, sizeof path, "%s/.agent-preflight-XXXXXX", dir);
+    autoclose int fd = mkostemp(path, O_CLOEXEC);
 
     if (fd < 0)
         return errno;

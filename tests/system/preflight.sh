@@ -200,8 +200,18 @@ inside 16m --nproc 2 --preflight shm -- touch "$T/started"
 is "and ends it where it was asked for" "$rc" 69
 has "with the lines for Kubernetes" "$T/err" '\| +medium: Memory'
 
-# Read-only and full volumes.
+# Read-only and full volumes, and one that another pod writes to just now, whose
+# processes have the same ids.
 mkdir "$T/vol"
+if unshare -pf true 2>/dev/null; then
+    touch "$T/vol/.agent-preflight-"{1..9}
+    TMPDIR=$T/vol unshare -pf --kill-child timeout -k 5 60 "$agent" preflight \
+        --preflight storage >"$T/out" 2>"$T/err" </dev/null
+    is "pods that share a folder are in no other's way" "$?" 0
+    rm "$T/vol/.agent-preflight-"?
+else
+    skip "pods that share a folder" "unshare -pf is not permitted"
+fi
 volume() # MOUNT OPTIONS, ARGS
 {
     local opts=$1
