@@ -117,7 +117,7 @@ static void look_hcas(const struct preflight_sink *s, unsigned row,
     dir = opendir(path);
     while (dir && (d = readdir(dir)) != NULL)
         if (d->d_name[0] != '.') {
-            fits = fits || net_hca_matches(value, d->d_name);
+            fits = fits || net_hca_matches(value, d->d_name, 0);
             text_add(&t, "%s%s", t.len ? ", " : "", d->d_name);
         }
     if (dir)

@@ -3,20 +3,25 @@
 
 #include "base/text.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* `name` is one of the words, whole or by its beginning; what follows a colon
- * in a word is left out where it is a port. */
-static bool in_words(const char *words, const char *name, bool whole,
-                     bool has_ports)
+#define NO_PORTS (-1)
+
+/* `name` is one of the words, whole or by its beginning. A port may follow a
+ * colon in a word: it must be `port`, unless that is 0; with NO_PORTS a colon
+ * is a letter. */
+static bool in_words(const char *words, const char *name, bool whole, int port)
 {
     for (const char *s = words;; s++) {
         size_t len = strcspn(s, ","), part = len;
+        const char *colon = memchr(s, ':', len);
 
-        if (has_ports && memchr(s, ':', len))
-            part = (size_t)((const char *)memchr(s, ':', len) - s);
+        if (port != NO_PORTS && colon)
+            part = (size_t)(colon - s);
         if (part > 0 && strncmp(s, name, part) == 0 &&
-            (!whole || name[part] == '\0'))
+            (!whole || name[part] == '\0') &&
+            (port <= 0 || !colon || strtol(colon + 1, NULL, 10) == port))
             return true;
         s += len;
         if (*s == '\0')
@@ -24,24 +29,24 @@ static bool in_words(const char *words, const char *name, bool whole,
     }
 }
 
-static bool matches(const char *spec, const char *name, bool has_ports)
+static bool matches(const char *spec, const char *name, int port)
 {
     bool but = *spec == '^', whole;
 
     spec += but;
     whole = *spec == '=';
     spec += whole;
-    return in_words(spec, name, whole, has_ports) != but;
+    return in_words(spec, name, whole, port) != but;
 }
 
 bool net_matches(const char *spec, const char *name)
 {
-    return matches(spec, name, false);
+    return matches(spec, name, NO_PORTS);
 }
 
-bool net_hca_matches(const char *spec, const char *device)
+bool net_hca_matches(const char *spec, const char *device, unsigned port)
 {
-    return matches(spec, device, true);
+    return matches(spec, device, (int)port);
 }
 
 static const struct net_if *first(const struct net_list *l, const char *spec)

@@ -22,8 +22,8 @@ struct net_list {
  * all but these. */
 bool net_matches(const char *spec, const char *name);
 
-/* The same for NCCL_IB_HCA: "mlx5_0:1"; the port is not compared. */
-bool net_hca_matches(const char *spec, const char *device);
+/* The same for NCCL_IB_HCA: "mlx5_0:1"; with 0 the port is not compared. */
+bool net_hca_matches(const char *spec, const char *device, unsigned port);
 
 /* What NCCL would meet the others by; NULL: nothing. `spec` may be NULL. */
 const struct net_if *net_choice(const struct net_list *l, const char *spec);

@@ -1,6 +1,7 @@
 /* probe: what agent-probe says of GPUs, NCCL and RDMA, and what follows from
  * it. docs/probe.md has its keys. */
 #include "preflight/ask.h"
+#include "preflight/net_rules.h"
 
 #include "base/mem.h"
 #include "base/text.h"
@@ -202,21 +203,79 @@ void check_gpu(const struct preflight_sink *s)
     json_decref(part);
 }
 
+/* NCCL does not use what NCCL_IB_HCA leaves out; port 0: any of it. */
+static bool is_used(const struct preflight_sink *s, const char *device,
+                    long long port)
+{
+    const char *spec = check_variable(s->job, "NCCL_IB_HCA");
+
+    return !spec || net_hca_matches(spec, device, (unsigned)port);
+}
+
 static void check_port(const struct preflight_sink *s, const char *device,
                        const json_t *port)
 {
-    if (strcmp(word_of(port, "state"), "active") != 0)
-        say(s, PREFLIGHT_RETRY, "NCCL leaves the port out and uses fewer, or "
-            "TCP", "look at the cable, the switch and the subnet manager "
-            "(ibstat on the node); NCCL_IB_HCA=^DEVICE leaves it out",
-            "port %lld of %.60s is %.40s", number_of(port, "port"), device,
-            word_of(port, "state"));
+    long long n = number_of(port, "port");
+    char fix[256];
+
+    if (!is_used(s, device, n) ||
+        strcmp(word_of(port, "state"), "active") == 0)
+        return;
+    FINDING_SET(fix, "look at the cable, the switch and the subnet manager "
+                "(ibstat on the node); NCCL_IB_HCA=^=%.60s:%lld, or a list "
+                "without it, leaves it out", device, n);
+    say(s, PREFLIGHT_RETRY, "NCCL leaves the port out and uses fewer, or TCP",
+        fix, "port %lld of %.60s is %.40s", n, device, word_of(port, "state"));
+}
+
+static void check_device(const struct preflight_sink *s, const json_t *device)
+{
+    const char *name = word_of(device, "name");
+    const json_t *reg = json_object_get(device, "register"), *port;
+    size_t i;
+
+    json_array_foreach(json_object_get(device, "ports"), i, port)
+        check_port(s, name, port);
+    if (is_used(s, name, 0) && json_is_object(reg) && !is_true(reg, "ok"))
+        say(s, PREFLIGHT_FATAL, "NCCL would fail with \"unhandled system "
+            "error\"", "Kubernetes: capabilities.add IPC_LOCK with root, or "
+            "LimitMEMLOCK=infinity in the runtime's unit; docker and podman: "
+            "--ulimit memlock=-1:-1", "%.60s: 64 MiB cannot be registered: "
+            "%.160s", name, word_of(reg, "why"));
+}
+
+/* Sysfs tells a container of all the machine's devices, also of those that it
+ * was not given. */
+static void check_closed(const struct preflight_sink *s, const json_t *list)
+{
+    const json_t *device, *first = NULL;
+    size_t i, n = 0, used = 0;
+
+    json_array_foreach(list, i, device) {
+        if (!is_used(s, word_of(device, "name"), 0))
+            continue;
+        used++;
+        if (json_object_get(device, "ports"))
+            continue;
+        first = first ? first : device;
+        n++;
+    }
+    if (n == 0)
+        return;
+    say(s, is_asked(s) && n == used ? PREFLIGHT_FATAL : PREFLIGHT_WARN,
+        n == used ? "NCCL would go over TCP: many times slower"
+                  : "NCCL leaves them out and uses fewer",
+        "Kubernetes: ask for the RDMA device plug-in's resource; docker: "
+        "--device /dev/infiniband, and look at the user that the container "
+        "runs as", "%zu of %zu RDMA device%s cannot be opened; %.60s: %.120s",
+        n, used, text_plural(used), word_of(first, "name"),
+        word_of(first, "why"));
 }
 
 void check_rdma(const struct preflight_sink *s)
 {
-    json_t *part = ask(s), *list, *device, *port, *reg;
-    size_t i, k;
+    json_t *part = ask(s), *list, *device;
+    size_t i;
 
     if (!part)
         return;
@@ -225,18 +284,9 @@ void check_rdma(const struct preflight_sink *s)
                  "slower", "Kubernetes: ask for the RDMA device plug-in's "
                  "resource; docker: --device /dev/infiniband; install "
                  "libibverbs and its providers in the image")) {
-        json_array_foreach(list, i, device) {
-            json_array_foreach(json_object_get(device, "ports"), k, port)
-                check_port(s, word_of(device, "name"), port);
-            reg = json_object_get(device, "register");
-            if (json_is_object(reg) && !is_true(reg, "ok"))
-                say(s, PREFLIGHT_FATAL, "NCCL would fail with \"unhandled "
-                    "system error\"", "Kubernetes: capabilities.add IPC_LOCK "
-                    "with root, or LimitMEMLOCK=infinity in the runtime's "
-                    "unit; docker and podman: --ulimit memlock=-1:-1",
-                    "%.60s: 64 MiB cannot be registered: %.160s",
-                    word_of(device, "name"), word_of(reg, "why"));
-        }
+        json_array_foreach(list, i, device)
+            check_device(s, device);
+        check_closed(s, list);
         finding_pass(s, "%zu RDMA device%s", json_array_size(list),
                      text_plural(json_array_size(list)));
     }

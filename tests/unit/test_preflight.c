@@ -478,6 +478,36 @@ static void test_workers_share_gpus(void **state)
     assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_FATAL);
 }
 
+/* What NCCL_IB_HCA leaves out is none of the job's; the fix that a finding
+ * names mends it. */
+static void test_rdma_that_is_left_out(void **state)
+{
+    char *env[] = {(char[]){"NCCL_IB_HCA=^=m1:1"}, NULL};
+
+    (void)state;
+    put_probe("echo '{\"rdma\":{\"found\":true,\"devices\":["
+              "{\"name\":\"m1\",\"ports\":[{\"port\":1,\"state\":\"down\"}],"
+              "\"register\":{\"ok\":false}},"
+              "{\"name\":\"m10\",\"ports\":[{\"port\":1,\"state\":\"active\"}],"
+              "\"register\":{\"ok\":true}}]}}'");
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_FATAL);
+    has(PREFLIGHT_RETRY, "NCCL_IB_HCA=^=m1:1");
+    job.envp = env;
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_PASS);
+}
+
+static void test_rdma_that_cannot_be_opened(void **state)
+{
+    (void)state;
+    put_probe("echo '{\"rdma\":{\"found\":true,\"devices\":["
+              "{\"name\":\"m1\",\"why\":\"No such file\"},"
+              "{\"name\":\"m2\",\"why\":\"No such file\"}]}}'");
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_WARN);
+    has(PREFLIGHT_WARN, "^2 of 2 RDMA devices cannot be opened; m1: No such");
+    job.asked = PREFLIGHT_BIT(RDMA);
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_FATAL);
+}
+
 static void test_a_check_that_hangs(void **state)
 {
     (void)state;
@@ -557,6 +587,8 @@ int main(void)
         CASE(test_no_probe),
         CASE(test_probe_says),
         CASE(test_workers_share_gpus),
+        CASE(test_rdma_that_is_left_out),
+        CASE(test_rdma_that_cannot_be_opened),
         CASE(test_a_check_that_hangs),
         CASE(test_cheap_forms),
         CASE(test_child),

@@ -79,8 +79,14 @@ static void test_matches(void **state)
     (void)state;
     for (unsigned i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (net_matches(cases[i].spec, cases[i].name) != cases[i].fits ||
-            net_hca_matches(cases[i].spec, cases[i].name) != cases[i].fits_hca)
+            net_hca_matches(cases[i].spec, cases[i].name, 0) !=
+                cases[i].fits_hca)
             fail_msg("%s for %s", cases[i].spec, cases[i].name);
+    assert_true(net_hca_matches("=mlx5_0:1,mlx5_1", "mlx5_0", 1));
+    assert_false(net_hca_matches("=mlx5_0:1,mlx5_1", "mlx5_0", 2));
+    assert_true(net_hca_matches("=mlx5_0:1,mlx5_1", "mlx5_1", 2));
+    assert_false(net_hca_matches("^=mlx5_0:1", "mlx5_0", 1));
+    assert_true(net_hca_matches("^=mlx5_0:1", "mlx5_0", 2));
 }
 
 /* "eth0+,lo-": up, down; "lo" is loopback. */
