@@ -82,8 +82,8 @@ is "--grace 0 kills at once" "$rc" 5
 hasnt "and nobody is warned of what was asked for" "$T/err" 'warning: .*grace'
 
 # The contract of torchrun.
-unset OMP_NUM_THREADS PYTHONUNBUFFERED
-run --nproc 2 --job-id j7 --max-restarts 5 --master-port 29777 -- sh -c '
+port=$(free_port)
+run --nproc 2 --job-id j7 --max-restarts 5 --master-port "$port" -- sh -c '
     [ $RANK = 1 ] || exit 0
     echo "$RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $GROUP_RANK"
     echo "$GROUP_WORLD_SIZE $ROLE_NAME $ROLE_RANK $ROLE_WORLD_SIZE"
@@ -94,7 +94,7 @@ run --nproc 2 --job-id j7 --max-restarts 5 --master-port 29777 -- sh -c '
     [ "$OMP_NUM_THREADS" -ge 1 ] && [ -d "${TORCHELASTIC_ERROR_FILE%/*}" ] &&
         echo fine'
 is "the torch contract" "$(sed 's/^\[rank1\] //' "$T/out" | tr '\n' ';')" \
-    '1 1 2 2 0;1 rank 1 2;127.0.0.1:29777 j7;0/5;False 1;1 1;fine;'
+    "1 1 2 2 0;1 rank 1 2;127.0.0.1:$port j7;0/5;False 1;1 1;fine;"
 run --nproc 1 "${fast[@]}" --max-restarts 1 -- sh -c \
     'echo $TORCHELASTIC_RESTART_COUNT $TORCHELASTIC_ERROR_FILE; exit 1'
 is "the round counts up" "$(cut -d' ' -f2 "$T/out" | tr '\n' ' ')" '0 1 '

@@ -49,9 +49,10 @@ has "agent env --help" "$T/out" 'usage: agent env .*--json'
 job=(--barrier-port "$barrier_port" "${fast[@]}")
 line() { echo "$GROUP_RANK/$GROUP_WORLD_SIZE $RANK/$WORLD_SIZE $MASTER_PORT"; }
 export -f line
+port=$(free_port)
 for r in 0 1; do
-    MASTER_ADDR=127.0.0.1 MASTER_PORT=29876 WORLD_SIZE=4 RANK=$r \
-        PET_MASTER_ADDR=127.0.0.1 PET_MASTER_PORT=29876 PET_NNODES=2 \
+    MASTER_ADDR=127.0.0.1 MASTER_PORT=$port WORLD_SIZE=4 RANK=$r \
+        PET_MASTER_ADDR=127.0.0.1 PET_MASTER_PORT=$port PET_NNODES=2 \
         PET_NODE_RANK=$r PET_NPROC_PER_NODE=2 timeout -k 5 120 \
         "$agent" "${job[@]}" -- bash -c line >"$T/pod$r.out" 2>"$T/pod$r.err" &
     pod_pid[$r]=$!
@@ -59,7 +60,7 @@ done
 ended 0 1
 is "a PyTorchJob of two pods" \
     "$codes $(cat "$T"/pod?.out | sort | tr '\n' ';')" \
-    '0 0 [rank0] 0/2 0/4 29876;[rank1] 0/2 1/4 29876;[rank2] 1/2 2/4 29876;[rank3] 1/2 3/4 29876;'
+    "0 0 [rank0] 0/2 0/4 $port;[rank1] 0/2 1/4 $port;[rank2] 1/2 2/4 $port;[rank3] 1/2 3/4 $port;"
 next_job
 for r in 0 1; do
     PET_RDZV_ENDPOINT=127.0.0.1:$barrier_port PET_RDZV_BACKEND=c10d \
