@@ -2,19 +2,16 @@
 # Gives $agent, a private folder $T that is removed at the end, and deadlines.
 # shellcheck shell=bash
 set -u
-export LC_ALL=C
+# shellcheck source=tests/lib/clean.sh
+. "$(dirname "${BASH_SOURCE[0]}")/clean.sh"
 O=${O:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build}
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034 # used by the tests
 agent=$O/agent
 T=$(mktemp -d)
 tap_n=0 tap_failed=0
-# AGENT_* of the caller must not leak into a test.
-for v in $(compgen -e); do
-    case $v in AGENT_* | RANK | WORLD_SIZE | LOCAL_RANK | LOCAL_WORLD_SIZE | \
-        MASTER_ADDR | MASTER_PORT | PET_* | SLURM_* | OMPI_* | PMI_* | \
-        LWS_* | VC_* | VK_* | JOB_COMPLETION_INDEX) unset "$v" ;; esac
-done
+# So many workers as GPUs are the default: tests start as many everywhere.
+export NVIDIA_VISIBLE_DEVICES=none
 
 tap_end()
 {

@@ -2,9 +2,6 @@
 # agent-allreduce as the workers of agent: in one pod, in two, and what it says
 # of wrong elements, slow networks, dead ranks and bad options.
 . "$(dirname "$0")/../lib/tap.sh"
-for v in $(compgen -e); do
-    case $v in DDP_* | TORCHELASTIC_* | OMPI_* | SLURM_*) unset "$v" ;; esac
-done
 . "$top/tests/lib/pods.sh"
 once=(--max-restarts 0 --log-prefix none)
 

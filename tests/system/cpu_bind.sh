@@ -2,7 +2,6 @@
 # --cpu-bind, and torchrun's --numa-binding: the CPUs that workers really have,
 # on this machine and on one with two NUMA nodes and GPUs that is made up.
 . "$(dirname "$0")/../lib/tap.sh"
-unset CUDA_VISIBLE_DEVICES CUDA_DEVICE_ORDER
 cat >"$T/show" <<'E'
 #!/bin/sh
 n=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)

@@ -2,9 +2,6 @@
 # libddp between two hosts: two network namespaces and a cable.
 . "$(dirname "$0")/../lib/tap.sh"
 . "$top/tests/lib/ddp.sh"
-for v in $(compgen -e); do
-    case $v in DDP_* | TORCHELASTIC_*) unset "$v" ;; esac
-done
 check=$O/tests/ddp_check
 ns=$(command -v unshare)
 if "$ns" -n true 2>/dev/null; then

@@ -119,7 +119,6 @@ LISTEN_FDS=1 LISTEN_PID=$$ LISTEN_FDNAMES=a run -- env
 hasnt "no LISTEN_FDS without its descriptors" "$T/out" LISTEN_
 
 # Threads.
-unset OMP_NUM_THREADS
 cpus=$(nproc)
 run --nproc 1 -- sh -c 'echo threads $OMP_NUM_THREADS'
 is "P59: OMP_NUM_THREADS is the share of the CPUs" \

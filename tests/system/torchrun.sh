@@ -3,9 +3,6 @@
 # the real one.
 # shellcheck disable=SC2016 # the workers' shell expands it
 . "$(dirname "$0")/../lib/tap.sh"
-unset VIRTUAL_ENV CONDA_PREFIX PYTHON_EXEC OMP_NUM_THREADS CUDA_VISIBLE_DEVICES
-unset TORCH_ELASTIC_SHUTDOWN_TIMEOUT TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE
-unset PYTHONPATH PYTHONUNBUFFERED
 export TMPDIR=$T/tmp
 mkdir "$TMPDIR"
 d=$T/logs
