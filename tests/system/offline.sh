@@ -3,6 +3,8 @@
 # itself, this machine and what was allowed are reached. And: a whole job works
 # where there is no network at all.
 . "$(dirname "$0")/../lib/tap.sh"
+unset http_proxy https_proxy all_proxy no_proxy
+unset HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY
 run() { timeout -k 5 100 "$agent" "$@" >"$T/out" 2>"$T/err" </dev/null; rc=$?; }
 
 run --offline --offline-allow hub.local,10.9.0.0/16 -- env
