@@ -46,18 +46,28 @@ static void say_stood_still(uint64_t ms)
                 BARRIER_SILENCE_MS / 1000);
 }
 
+/* How long the timer should have run ago; told where it is long. */
+static uint64_t late_ms(struct loop *l, uint64_t now)
+{
+    uint64_t late = l->timer_due && now > l->timer_due ? now - l->timer_due : 0;
+
+    if (late >= STOOD_STILL_SAY_MS) {
+        say_stood_still(late);
+        l->timer_due = now;
+    }
+    return late;
+}
+
 /* An agent that stood still (a frozen cgroup, a paused machine) has what the
  * other pods sent meanwhile in its sockets: it is read before their silence is
  * judged, or it would take itself for the only one that is left. */
 static void on_timer(uv_timer_t *t)
 {
     struct loop *l = t->data;
-    uint64_t at = pod_deadline(&l->pod), now = loop_now();
+    uint64_t now = loop_now();
 
-    if (!l->was_late && at < now && now - at >= STOOD_STILL_MS) {
+    if (!l->was_late && late_ms(l, now) >= STOOD_STILL_MS) {
         l->was_late = true;
-        if (now - at >= STOOD_STILL_SAY_MS)
-            say_stood_still(now - at);
         (void)uv_timer_start(t, on_timer, 1, 0); /* 0 would read nothing. */
         return;
     }
@@ -70,6 +80,7 @@ void loop_after(struct loop *l)
 {
     uint64_t at, now;
 
+    (void)late_ms(l, loop_now());
     while (l->n_unborn > 0 || l->sweep_asked || l->n_worker_sweeps > 0) {
         if (l->n_unborn > 0)
             loop_report_unborn(l);
@@ -92,10 +103,11 @@ void loop_after(struct loop *l)
     }
     at = pod_deadline(&l->pod);
     now = loop_now();
+    l->timer_due = at > now ? at : now; /* What is due may be so for long. */
     if (at == UINT64_MAX)
         (void)uv_timer_stop(&l->timer);
     else
-        (void)uv_timer_start(&l->timer, on_timer, at > now ? at - now : 0, 0);
+        (void)uv_timer_start(&l->timer, on_timer, l->timer_due - now, 0);
 }
 
 static bool is_passed_on(int signo)

@@ -85,6 +85,7 @@ struct loop {
     uv_loop_t uv; /* After loop_uv_open(). */
     bool uv_is_open;
     uv_timer_t timer, guard_timer, settle_timer;
+    uint64_t timer_due; /* ms; 0: it was never set. */
     bool was_late; /* The timer: by so much that the agent stood still. */
     uv_poll_t signals, room;
     int signal_fd, room_fd, stdin_fd;
