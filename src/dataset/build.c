@@ -112,10 +112,12 @@ static int copy_all(struct build *b, struct err *e)
 /* A pool_fn. */
 static int sync_all(void *ctx, const struct pool_turn *turn, struct err *e)
 {
-    const struct space *part = ctx;
+    const struct build *b = ctx;
 
     (void)turn;
-    return syncfs(part->fd) < 0 ? space_fault(part, "sync", "", errno, e) : 0;
+    return meter_sync(b->s->meter, syncfs, b->part.fd) < 0
+               ? space_fault(&b->part, "sync", "", errno, e)
+               : 0;
 }
 
 static int put_on_disk(struct build *b, struct err *e)
@@ -123,7 +125,7 @@ static int put_on_disk(struct build *b, struct err *e)
     if (b->sync_each)
         return folders_each(b->s->m, sync_folder, &b->part, e);
     /* By a thread: this one goes on telling the progress. */
-    return pool_run(1, 1, sync_all, &b->part, b->s->meter, e);
+    return pool_run(1, 1, sync_all, b, b->s->meter, e);
 }
 
 /* Replace what lies at the final place, which is no finished stage of this

@@ -143,7 +143,7 @@ int copy_end_file(const struct copy *c, const char *path, int *fd,
 
     if (*fd < 0)
         return 0;
-    if (c->sync && fsync(*fd) < 0)
+    if (c->sync && meter_sync(c->meter, fsync, *fd) < 0)
         error = errno;
     if (close(steal_fd(fd)) < 0 && error == 0 && errno != EINTR)
         error = errno;

@@ -72,6 +72,11 @@ static long next_piece(void *ctx, const void **ret)
     return n;
 }
 
+static int sync_file(void *ctx, int fd)
+{
+    return meter_sync(((struct feed *)ctx)->c->meter, fsync, fd);
+}
+
 static bool stopped(void *ctx)
 {
     const struct feed *f = ctx;
@@ -212,7 +217,8 @@ int copy_archive(const struct copy *c, const struct pool_turn *turn,
     struct feed f = {.c = c, .entry = entry};
     struct unpack u = {.format = entry->unpack, .beside = entry->path,
                        .to = c->to.fd, .max = copy_unpacked_max(entry),
-                       .sync = c->sync, .stop = stopped, .ctx = &f, .fd = -1};
+                       .sync = c->sync ? sync_file : NULL, .stop = stopped,
+                       .ctx = &f, .fd = -1};
     int rc = copy_open(c, entry, &from, e);
 
     if (rc == 0 && c->to.fd >= 0 && entry->keep)

@@ -15,6 +15,7 @@ struct meter {
     const char *name; /* Of the set; borrowed. */
     atomic_uint_fast64_t total, n_files; /* Bytes, and what is counted. */
     atomic_uint_fast64_t done, n_done;
+    atomic_uint n_syncing; /* Threads. */
 };
 
 /* Start to count a piece of work. */
@@ -37,6 +38,17 @@ static inline void meter_add_file(struct meter *m)
     (void)atomic_fetch_add_explicit(&m->n_done, 1, memory_order_relaxed);
 }
 
+/* `sync` is fsync(2) or syncfs(2), whose errno stays. */
+static inline int meter_sync(struct meter *m, int (*sync)(int fd), int fd)
+{
+    int rc;
+
+    (void)atomic_fetch_add_explicit(&m->n_syncing, 1, memory_order_relaxed);
+    rc = sync(fd);
+    (void)atomic_fetch_sub_explicit(&m->n_syncing, 1, memory_order_relaxed);
+    return rc;
+}
+
 static inline void meter_get(struct meter *m, struct stage_progress *ret)
 {
     ret->name = m->name;
@@ -45,6 +57,7 @@ static inline void meter_get(struct meter *m, struct stage_progress *ret)
     ret->n_files = atomic_load_explicit(&m->n_files, memory_order_relaxed);
     ret->n_done = atomic_load_explicit(&m->n_done, memory_order_relaxed);
     ret->waiting = false;
+    ret->syncing = atomic_load_explicit(&m->n_syncing, memory_order_relaxed);
     /* A file is read again where the first read was of no use. */
     if (ret->done > ret->total)
         ret->done = ret->total;

@@ -39,6 +39,7 @@ struct stage_progress {
     uint64_t n_done, n_files;
     bool waiting; /* Another process makes the stage; the numbers are what it
                      has told, or 0. */
+    bool syncing; /* Data is put on the disk, which tells no numbers. */
 };
 
 /* Called now and then, at most some 10 times a second, and at the end. */

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #define SIGN_OF_LIFE_MS 5000
+#define WAITING 1u /* Bits in a line of progress. */
+#define SYNCING 2u
 
 struct channel {
     int fd;
@@ -156,16 +158,17 @@ static bool parse_set(const char *line, struct stager_line *ret)
 static bool parse_progress(const char *line, struct stager_line *ret)
 {
     struct stage_progress *p = &ret->now;
-    unsigned waiting;
+    unsigned state;
     int at = 0;
 
     if (sscanf(line, "progress %u %u %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %" SCNu64 "%n", &ret->percent, &waiting, &p->done, &p->total,
+               " %" SCNu64 "%n", &ret->percent, &state, &p->done, &p->total,
                &p->n_done, &p->n_files, &at) != 6 ||
-        line[at] != ' ' || ret->percent > 100 || p->done > p->total ||
-        p->n_done > p->n_files)
+        line[at] != ' ' || ret->percent > 100 || state > (WAITING | SYNCING) ||
+        p->done > p->total || p->n_done > p->n_files)
         return false;
-    p->waiting = waiting != 0;
+    p->waiting = state & WAITING;
+    p->syncing = state & SYNCING;
     p->name = ret->set.name;
     return text_copy(ret->set.name, sizeof ret->set.name, line + at + 1);
 }
@@ -190,6 +193,11 @@ bool stager_parse(const char *line, struct stager_line *ret)
     return text_copy(ret->err.text, sizeof ret->err.text, line + at);
 }
 
+static unsigned state_of(const struct stage_progress *p)
+{
+    return (p->waiting ? WAITING : 0) | (p->syncing ? SYNCING : 0);
+}
+
 bool stager_format(const struct stager_line *l, char *out, size_t cap)
 {
     struct text t;
@@ -198,7 +206,7 @@ bool stager_format(const struct stager_line *l, char *out, size_t cap)
     switch (l->kind) {
     case STAGER_PROGRESS:
         text_add(&t, "progress %u %u %" PRIu64 " %" PRIu64 " %" PRIu64
-                 " %" PRIu64 " %s", l->percent, l->now.waiting, l->now.done,
+                 " %" PRIu64 " %s", l->percent, state_of(&l->now), l->now.done,
                  l->now.total, l->now.n_done, l->now.n_files, l->set.name);
         break;
     case STAGER_SET:

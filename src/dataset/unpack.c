@@ -172,7 +172,7 @@ static enum unpack_end end_file(struct state *s, int *fd)
 
     if (*fd < 0)
         return UNPACK_DONE;
-    if (s->u->sync && fsync(*fd) < 0)
+    if (s->u->sync && s->u->sync(s->u->ctx, *fd) < 0)
         error = errno;
     if (close(steal_fd(fd)) < 0 && error == 0 && errno != EINTR)
         error = errno;

@@ -42,7 +42,7 @@ struct unpack {
                            is in it. */
     int to;             /* Folder of the set; -1: only read. */
     uint64_t max;
-    bool sync;
+    int (*sync)(void *ctx, int fd); /* As fsync(2); NULL: not asked for. */
     /* Next piece; 0 at the end, negative after a fault. NULL: from `fd`. */
     long (*read)(void *ctx, const void **ret);
     bool (*stop)(void *ctx);

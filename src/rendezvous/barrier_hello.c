@@ -51,6 +51,8 @@ static void catch_up(struct barrier *b, uint64_t now_ms, uint32_t rank,
     struct bar_peer *p = &b->peers[rank];
     bool runs = p->hello.running != WIRE_NO_ROUND;
 
+    if (!resumed)
+        p->progress_ms = 0; /* Another stager's. */
     if (b->phase == BAR_ENDING) {
         if (!resumed || p->state == PEER_UNSEEN || p->state == PEER_LOST)
             bar_move(b, p, PEER_STAGING);

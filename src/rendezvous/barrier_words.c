@@ -103,6 +103,25 @@ static void add_percent(struct text *t, const struct those *those)
         text_add(t, " (%u to %u %%)", low, high);
 }
 
+/* The one that has stood still longest stands for the others. */
+static void add_still(struct text *t, const struct those *those,
+                      uint64_t now_ms)
+{
+    uint64_t longest = 0;
+
+    for (unsigned i = 0; i < those->b->cfg.nnodes; i++) {
+        const struct bar_peer *p = &those->b->peers[i];
+
+        if (is_one(those, i) && p->progress_ms &&
+            now_ms - p->progress_ms > longest)
+            longest = now_ms - p->progress_ms;
+    }
+    if (longest < BARRIER_STAGING_MS)
+        return;
+    text_add(t, ", no progress for ");
+    text_add_duration(t, longest);
+}
+
 /* The one that has been away longest stands for the others. */
 static void add_last_heard(struct text *t, const struct those *those,
                            uint64_t now_ms)
@@ -135,10 +154,12 @@ static void add_those(struct text *t, const struct those *those,
     text_add(t, "%snode rank%s ", t->len ? "; " : "", text_plural(n));
     text_add_ranges(t, those->b->cfg.nnodes, is_one, those, RANKS_MAX);
     text_add(t, "%s", words[those->word]);
-    if (those->word == WORD_STAGING)
+    if (those->word == WORD_STAGING) {
         add_percent(t, those);
-    else if (those->word == WORD_LOST)
+        add_still(t, those, now_ms);
+    } else if (those->word == WORD_LOST) {
         add_last_heard(t, those, now_ms);
+    }
 }
 
 /* As of WORD_TABLE, where no rank can be named. */

@@ -43,6 +43,28 @@ static void test_arrivals_are_told(void **state)
                                    "there");
 }
 
+/* Of two that stage, one hangs; the time is the longer one's. */
+static void test_staging_that_stands_still_is_told(void **state)
+{
+    struct wire_msg m = {.kind = WIRE_PROGRESS, .percent = 40};
+
+    (void)state;
+    begin(3);
+    join(10, BARRIER_LOCAL, 0);
+    arrive(11, BARRIER_LOCAL, 0);
+    join(20, 1, 1);
+    join(20, 2, 2);
+    describes(70000, "node ranks 1-2 staging (0 %)");
+    say(30000, 1, m);
+    m.percent = 50;
+    say(70000, 2, m);
+    describes(89999, "node ranks 1-2 staging (40 to 50 %)");
+    describes(90000, "node ranks 1-2 staging (40 to 50 %), no progress for 60 "
+                     "s");
+    say(90001, 1, m);
+    describes(90001, "node ranks 1-2 staging (50 %)");
+}
+
 static void test_a_start_is_news_enough(void **state)
 {
     (void)state;
@@ -374,6 +396,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_arrivals_are_told),
+        cmocka_unit_test(test_staging_that_stands_still_is_told),
         cmocka_unit_test(test_a_start_is_news_enough),
         cmocka_unit_test(test_a_loss_is_told),
         cmocka_unit_test(test_refused),

@@ -192,6 +192,12 @@ static void test_words(void **state)
     assert_string_equal(w.key, other.key);
     assert_true(w.beat == other.beat && w.at.total == other.at.total);
     assert_true(w.at.n_files == 2 && w.silent_ms == 100);
+    assert_false(w.at.syncing);
+    other.at.syncing = true;
+    lease_format(&other, text);
+    assert_true(lease_parse(text, &w) && w.at.syncing);
+    other.at.syncing = false;
+    lease_format(&other, text);
     for (unsigned i = 0; i < LEASE_WORD; i++) { /* Torn writes. */
         char c = text[i];
 

@@ -33,9 +33,16 @@ static void test_lines(void **state)
     (void)snprintf(a.set.name, sizeof a.set.name, "a set");
     there_and_back();
     assert_true(b.percent == 42 && b.now.waiting && b.now.done == 5);
+    assert_false(b.now.syncing);
     assert_true(b.now.total == a.now.total && b.now.n_done == 2);
     assert_true(b.now.n_files == 3);
     assert_string_equal(b.now.name, "a set");
+    a.now.syncing = true;
+    there_and_back();
+    assert_true(b.now.waiting && b.now.syncing);
+    a.now.waiting = false;
+    there_and_back();
+    assert_true(!b.now.waiting && b.now.syncing);
 
     a.kind = STAGER_SET;
     a.index = 3;
@@ -65,7 +72,8 @@ static void test_malformed(void **state)
     static const char *const bad[] = {
         "", "progress", "progress 101 0 0 0 0 0 n", "progress x 0",
         "progress 1 0", "progress 1 0 2 1 0 0 n", "progress 1 0 1 2 3 1 n",
-        "progress 1 0 1 2 1 3", "set", "set 1 00",
+        "progress 1 0 1 2 1 3",
+        "progress 1 4 1 2 1 3 n", "set", "set 1 00",
         "set 0 zz 0 1 1 n\t/d", "error", "error 0 x", "error 999 x", "hello",
         ("set 0 5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a"
          "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a 0 1 1 name-without-folder"),
