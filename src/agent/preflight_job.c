@@ -32,6 +32,7 @@ void preflight_job_of(const struct options *o, unsigned nproc,
     ret->job_id = o->job_id;
     ret->token_file = o->token_file;
     ret->barrier_timeout_ms = o->barrier_timeout_ms;
+    ret->rejoin_timeout_ms = o->rejoin_timeout_ms;
     ret->busbw = o->preflight_busbw;
     ret->envp = envp;
     ret->root = "";

@@ -65,7 +65,7 @@ static void list_words(const struct preflight_job *job, const char *tool,
     if (job->barrier_timeout_ms < wait)
         wait = job->barrier_timeout_ms;
     add(w, "/proc/self/exe");
-    add_option(w, "run", "-qq");
+    add_option(w, "run", "-q"); /* The mesh test's warning names the pair. */
     add_number(w, "--nproc", job->nproc, "");
     add_number(w, "--nnodes", job->nnodes, "");
     if (job->any_rank)
@@ -75,6 +75,8 @@ static void list_words(const struct preflight_job *job, const char *tool,
     add_option(w, "--master-addr", job->master_addr);
     add_number(w, "--barrier-port", own_port(job), "");
     add_number(w, "--barrier-timeout", wait, "ms");
+    if (job->rejoin_timeout_ms)
+        add_number(w, "--rejoin-timeout", job->rejoin_timeout_ms, "ms");
     add_option(w, "--job-id", job->job_id);
     if (job->token_file)
         add_option(w, "--token-file", job->token_file);
@@ -117,23 +119,46 @@ static void say(const struct preflight_sink *s, enum preflight_level level,
     finding_add(s, &f);
 }
 
+/* Where agent's own table tells of another thing, or network is no fix. */
+static const struct {
+    int code;
+    const char *meaning, *fix; /* NULL: as for all others. */
+} told[] = {
+    {1, "a result is wrong", NULL},
+    {ERR_AUTH, NULL, "give all pods the same --job-id and --token-file (or "
+     "AGENT_TOKEN)"},
+    {ERR_MISMATCH, NULL, "give all pods the same --nnodes, each its own "
+     "--node-rank, and one version of agent"},
+    {ERR_NOEXEC, "agent-allreduce cannot be run", "copy it into the image "
+     "anew, of this machine's kind, with what it needs (ldd shows it)"},
+    {ERR_NOTFOUND, "agent-allreduce lacks its loader or a library", "copy "
+     "what it needs into the image (ldd shows it)"},
+    {ERR_BARRIER, NULL, "look at the other pods: all of them need --preflight "
+     "with allreduce; then at the network between them"},
+    {ERR_PEER, NULL, "look at the pod that is named: why it ended, and its "
+     "node"},
+    {ERR_RESOURCE, "a port is taken, or memory, the network or another rank "
+     "failed", NULL},
+};
+
 static void say_failed(const struct preflight_sink *s, int code)
 {
     const struct err_row *row = err_row(code);
+    const char *meaning = row ? row->meaning : "a rank failed";
+    const char *fix = "look at the network between the pods (MTU, firewall, a "
+                      "slow or failing link), and at the node that is named";
     char what[256];
 
+    for (unsigned i = 0; i < sizeof told / sizeof told[0]; i++) {
+        if (told[i].code != code)
+            continue;
+        meaning = told[i].meaning ? told[i].meaning : meaning;
+        fix = told[i].fix ? told[i].fix : fix;
+    }
     FINDING_SET(what, "an all-reduce over %u pod%s failed: %s (%d); its lines "
                 "are on stderr", s->job->nnodes, text_plural(s->job->nnodes),
-                code < 0    ? strerror(-code)
-                : code == 1 ? "a result is wrong"
-                : row       ? row->meaning
-                            : "a rank failed", code);
-    say(s, row && !row->retry ? PREFLIGHT_FATAL : PREFLIGHT_RETRY, what,
-        code == ERR_BARRIER
-            ? "look at the other pods: all of them need --preflight with "
-              "allreduce; then at the network between them"
-            : "look at the network between the pods (MTU, firewall, a slow or "
-              "failing link), and at the node that is named");
+                code < 0 ? strerror(-code) : meaning, code);
+    say(s, row && !row->retry ? PREFLIGHT_FATAL : PREFLIGHT_RETRY, what, fix);
 }
 
 /* Pod 0 has the numbers of all. */

@@ -60,6 +60,7 @@ struct preflight_job { /* What the pod is for. Strings are borrowed. */
     bool in_run; /* The barrier port is in use already. */
     const char *job_id, *token_file; /* The latter NULL: none. */
     uint64_t barrier_timeout_ms;
+    uint64_t rejoin_timeout_ms; /* 0: as by default. */
     unsigned busbw; /* MB/s at least; 0: any. */
     uint64_t max_files; /* The workers' soft limit; 0: as it is here. */
     char *const *envp;

@@ -104,3 +104,18 @@ ok "a fixed --mesh-port" codes "0 0" port0 port1
 ok "is connected to" on 23 \
     sh -c "ip6tables -nvxL INPUT | grep -qE '^ +1 .*4567'"
 is "nothing listens while workers run" "$(cat "$T/port1.out")" '[rank1] 0'
+
+# preflight's all-reduce names a pair, too, whatever becomes of it.
+mkdir "$T/bin"
+cp "$agent" "$T/bin/agent"
+printf '#!/bin/sh\nexit 1\n' >"$T/bin/agent-allreduce"
+chmod +x "$T/bin/agent-allreduce"
+for r in 0 1 2; do
+    on $((4 + r)) timeout -k 5 60 "$T/bin/agent" preflight --node-rank $r \
+        --nnodes 3 --master-addr zero --barrier-port 29402 \
+        --preflight allreduce >"$T/pre$r.out" 2>"$T/pre$r.err" </dev/null &
+    pod_pid[pre$r]=$!
+done
+ok "preflight: 20 on all pods" codes "20 20 20" pre0 pre1 pre2
+has "preflight: the pair is named" "$T/pre0.err" \
+    'warning: node rank [12] cannot reach node rank [12] at 10.99.0'

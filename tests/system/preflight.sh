@@ -147,6 +147,7 @@ is "a wrong result: 20" "$rc" 20
 has "is said" "$T/out" 'failed: a result is wrong \(1\)'
 CODE=78 all --preflight allreduce
 is "pods that disagree: 30" "$rc" 30
+has "with what mends that" "$T/out" '"fix": "give all pods the same --nnodes'
 port=$(free_port)
 for r in 0 1; do
     SAW=$T/saw timeout -k 5 60 "$T/bin/agent" --nnodes 2 --node-rank $r \
@@ -164,6 +165,24 @@ SAW=$T/saw timeout -k 5 60 "$T/bin/agent" --barrier-port 65535 \
     --preflight allreduce -- echo trains >"$T/out" 2>"$T/err" </dev/null
 is "also where no port follows the barrier's" "$? $(cat "$T/out")" \
     "0 [rank0] trains"
+# A pod that is lost meanwhile.
+printf '#!/bin/sh\necho here >"%s/at.$RANK"; exec sleep 100\n' "$T" \
+    >"$T/bin/agent-allreduce"
+port=$(free_port)
+for r in 0 1; do
+    "$T/bin/agent" preflight --preflight allreduce --nnodes 2 --node-rank $r \
+        --barrier-port "$port" --rejoin-timeout 100ms >"$T/out$r" \
+        2>"$T/err$r" </dev/null &
+    pods[r]=$!
+done
+ok "all are at it" until_true 20 test -s "$T/at.0" -a -s "$T/at.1"
+kill -KILL "${pods[1]}"
+ok "--rejoin-timeout is how long it is waited for" \
+    until_true 30 gone "${pods[0]}"
+kill "${pods[0]}" 2>"$T/null"
+wait "${pods[0]}"
+is "it is retryable" "$?" 20
+has "and told so" "$T/out0" 'a pod was lost and did not come back'
 rm "$T/bin/agent-allreduce"
 PATH=/usr/bin:/bin all --preflight allreduce
 is "without agent-allreduce it cannot be: 30" "$rc" 30
