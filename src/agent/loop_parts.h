@@ -6,7 +6,6 @@
 #include "agent/loop.h"
 #include "agent/scratch.h"
 #include "base/log.h"
-#include "dataset/pulse.h"
 #include "dataset/stager.h"
 #include "dataset/telling.h"
 #include "rendezvous/peer.h"
@@ -158,7 +157,6 @@ struct loop {
     struct stage_request *requests;
     struct loop_preflight *preflight; /* NULL: no list was given. */
     struct telling telling; /* How far the stager is. */
-    struct pulse pulse; /* Of the stager. */
 
     /* What is large comes last: see struct pod. */
     struct pod pod;

@@ -100,32 +100,6 @@ static void stage_over(struct loop *l)
     pod_stage_done(&l->pod, loop_now(), digest);
 }
 
-static void say_still(const struct stager_line *s, uint64_t ms)
-{
-    char buf[64];
-    struct text t;
-
-    text_init(&t, buf, sizeof buf);
-    text_add_duration(&t, ms);
-    log_warning("data set %s: no progress for %s at %u %%: %s; "
-                "--barrier-timeout ends the wait", s->set.name, buf,
-                s->percent,
-                s->now.waiting
-                    ? "the process that stages it may hang, or its source"
-                    : "the file system of its source may hang, or its server");
-}
-
-static void take_progress(struct loop *l, const struct stager_line *s)
-{
-    uint64_t now = loop_now(), ms;
-
-    telling_tell_at(&l->telling, &s->now, now);
-    if (pulse_take(&l->pulse, &s->now, now))
-        pod_stage_progress(&l->pod, now, s->percent);
-    else if (!s->now.syncing && pulse_has_stopped(&l->pulse, now, &ms))
-        say_still(s, ms);
-}
-
 static void take_line(struct loop *l, const char *line)
 {
     static struct stager_line s; /* Large; main thread only. */
@@ -134,7 +108,8 @@ static void take_line(struct loop *l, const char *line)
         return;
     switch (s.kind) {
     case STAGER_PROGRESS:
-        take_progress(l, &s);
+        if (telling_tell_at(&l->telling, &s.now, loop_now()))
+            pod_stage_progress(&l->pod, loop_now(), s.percent);
         break;
     case STAGER_SET:
         if (s.index >= l->plan->o->n_datasets)

@@ -2,6 +2,7 @@
 #include "dataset/telling.h"
 
 #include "base/log.h"
+#include "base/text.h"
 
 #include <string.h>
 #include <time.h>
@@ -20,12 +21,32 @@ void telling_begin(struct telling *t, bool is_on)
     show_init(&t->show, is_on, now());
 }
 
-void telling_tell_at(struct telling *t, const struct stage_progress *p,
+/* A dead server, most often: reads of it do not even fail. */
+static void say_still(struct telling *t, const struct stage_progress *p,
+                      uint64_t now_ms)
+{
+    uint64_t ms;
+    char buf[64];
+    struct text text;
+
+    if (p->syncing || !pulse_has_stopped(&t->pulse, now_ms, &ms))
+        return;
+    text_init(&text, buf, sizeof buf);
+    text_add_duration(&text, ms);
+    show_clear(&t->show);
+    log_warning("%s: no progress for %s: %s", p->name, buf,
+                p->waiting
+                    ? "the process that stages this set may hang, or its source"
+                    : "the file system of its source may hang, or its server");
+}
+
+bool telling_tell_at(struct telling *t, const struct stage_progress *p,
                      uint64_t now_ms)
 {
     struct show_state st = {.n_files = p->n_files, .n_done = p->n_done,
                             .bytes = p->done, .total = p->total,
                             .name = p->name, .waiting = p->waiting};
+    bool is_on_its_way;
 
     if (p->waiting && !t->was_waiting) {
         show_clear(&t->show);
@@ -33,12 +54,16 @@ void telling_tell_at(struct telling *t, const struct stage_progress *p,
                  p->name);
     }
     t->was_waiting = p->waiting;
+    is_on_its_way = pulse_take(&t->pulse, p, now_ms);
+    if (!is_on_its_way)
+        say_still(t, p, now_ms);
     show_now(&t->show, &st, p->done, now_ms);
+    return is_on_its_way;
 }
 
 void telling_tell(void *t, const struct stage_progress *p)
 {
-    telling_tell_at(t, p, now());
+    (void)telling_tell_at(t, p, now());
 }
 
 void telling_end(struct telling *t)

@@ -3,15 +3,17 @@
 # lives and tells how far it is, always the same, and so does who waits for
 # another one's stage. --barrier-timeout ends the job, and the pods are named.
 # shellcheck source=tests/lib/tap.sh
-if [ -z "${HANG_NS:-}" ]; then # With mounts of its own.
-    ns="unshare -m --propagation private"
-    $ns true 2>/dev/null || ns="unshare -Urm --propagation private"
-    HANG_NS=1
-    $ns true 2>/dev/null && HANG_NS=2 exec $ns "$0"
-fi
 . "$(dirname "$0")/../lib/tap.sh"
 . "$(dirname "$0")/../lib/pods.sh"
-if [ $HANG_NS = 1 ] || ! true 2>/dev/null <>/dev/fuse; then
+if [ $# -eq 0 ]; then # Once more, with mounts of its own.
+    ns="unshare -m --propagation private"
+    $ns true 2>/dev/null || ns="unshare -Urm --propagation private"
+    if $ns true 2>/dev/null; then
+        rm -rf "$T"
+        exec $ns "$0" inside
+    fi
+fi
+if [ $# -eq 0 ] || ! true 2>/dev/null <>/dev/fuse; then
     skip "a source that hangs" "no mounts or no FUSE here"
     exit
 fi
@@ -29,6 +31,9 @@ until_true 10 grep -q ready "$T/fs" || cat "$T/fs"
 exec {lock}<>"$T/stage/.${final##*/}.lock"
 flock "$lock"
 
+timeout -k 5 100 "$agent" verify "$T/m.json" "$T/bad" 2>"$T/verify" \
+    {lock}>&- </dev/null &
+verify=$!
 data=(--barrier-timeout 2s --dataset "$T/m.json" --source)
 pod 0 3 "${data[@]}" "$T/good" -- true
 pod 1 3 "${data[@]}" "$T/bad" -- true {lock}>&-
@@ -42,9 +47,11 @@ for r in 1 2; do
         'error: .*node rank.* staging .*, no progress for'
 done
 has "its own pod asks after the source" "$T/pod1.err" \
-    'warning: data set set: no progress for [0-9.]+ s at 50 %: the file system'
+    'warning: set: no progress for [0-9.]+ s: the file system of its source'
 has "and the one that waits after the other process" "$T/pod2.err" \
-    'warning: data set set: no progress for [0-9.]+ s at 0 %: the process that'
+    'warning: set: no progress for [0-9.]+ s: the process that stages this set'
+ok "agent verify says so, too" until_true 30 grep -q \
+    'warning: set: no progress for .*: the file system' "$T/verify"
 kill $fs
-wait $fs 2>/dev/null
+wait $fs $verify 2>/dev/null
 umount "$T/bad"
