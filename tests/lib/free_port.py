@@ -36,6 +36,8 @@ def is_alive(claim):
 
 def claim_port(pid):
     folder = f"/tmp/agent-ports-{os.getuid()}"
+    if os.path.exists(folder) and not os.access(folder, os.W_OK):
+        folder += "-ns"  # Root of a user namespace is not the folder's owner.
     os.makedirs(folder, mode=0o700, exist_ok=True)
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as f:
         end = int(f.read().split()[0])
