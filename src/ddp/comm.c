@@ -167,7 +167,7 @@ struct ddp_comm *ddp_comm_new(const struct ddp_conf *conf,
     }
     if (c->wake_fd < 0) {
         (void)ddp_fault(err, DDP_ESYSTEM, conf->rank, -1, "eventfd: %s",
-                        strerror(errno));
+                        ddp_socket_error(errno));
         ddp_comm_free(c);
         return NULL;
     }

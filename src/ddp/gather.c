@@ -248,7 +248,8 @@ static int gather_deal(struct gather *g)
     if (b->ring_fd < 0 || !ddp_addr_local(b->ring_fd, &at))
         return ddp_boot_fail(b, DDP_ESYSTEM, -1, "cannot listen for rank %u: "
                              "%s", last + 1,
-                             strerror(b->ring_fd < 0 ? -b->ring_fd : errno));
+                             ddp_socket_error(b->ring_fd < 0 ? -b->ring_fd
+                                                             : errno));
     if (getrandom(b->token, sizeof b->token, 0) != sizeof b->token)
         return ddp_boot_fail(b, DDP_ESYSTEM, -1, "getrandom: %s",
                              strerror(errno));

@@ -45,7 +45,7 @@ int ddp_boot_listen(struct ddp_boot *b, int *ret_fd, struct ddp_addr *ret_at)
     if (fd != -EADDRINUSE)
         return ddp_boot_fail(b, DDP_ESYSTEM, -1,
                              "cannot listen on %s port %u: %s", conf->host,
-                             (unsigned)conf->port, strerror(-fd));
+                             (unsigned)conf->port, ddp_socket_error(-fd));
     return ddp_boot_fail(b, DDP_ESYSTEM, -1,
                          "cannot listen on %s port %u%s: another program or "
                          "another rank 0 holds it (waited %.1f s); see "
