@@ -71,6 +71,19 @@ bool net_holder(const struct sockaddr *a, char name[NET_NAME_MAX])
     return found;
 }
 
+bool net_is_loopback(const struct sockaddr *a)
+{
+    size_t len = 0;
+    const struct in6_addr *six = bytes_of(a, &len);
+
+    if (!six)
+        return false;
+    if (a->sa_family == AF_INET)
+        return *(const uint8_t *)six == 127;
+    return IN6_IS_ADDR_LOOPBACK(six) ||
+           (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
+}
+
 int net_route(const struct sockaddr_storage *to, socklen_t len,
               char name[NET_NAME_MAX])
 {

@@ -12,6 +12,9 @@ void net_list(struct net_list *ret);
 /* The name of the interface that has `a`, or false. */
 bool net_holder(const struct sockaddr *a, char name[NET_NAME_MAX]);
 
+/* 127.0.0.0/8, which no interface needs to have, and ::1. */
+bool net_is_loopback(const struct sockaddr *a);
+
 /* By which interface packets to `to` leave; 0, or -errno where none does. To
  * an address of this pod's own: the interface that has it. */
 int net_route(const struct sockaddr_storage *to, socklen_t len,

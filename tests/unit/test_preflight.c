@@ -282,6 +282,13 @@ static void test_loopback_for_others(void **state)
     job.envp = no_env;
     assert_int_equal(run(PREFLIGHT_BIT(DNS)), PREFLIGHT_WARN);
     has(PREFLIGHT_WARN, "which is this pod itself");
+    job.master_addr = "127.0.1.1"; /* As Debian has it in /etc/hosts. */
+    assert_int_equal(run(PREFLIGHT_BIT(DNS)), PREFLIGHT_WARN);
+    has(PREFLIGHT_WARN, "127.0.1.1, which is this pod itself");
+    job.master_addr = "::ffff:127.0.0.2";
+    assert_int_equal(run(PREFLIGHT_BIT(DNS)), PREFLIGHT_WARN);
+    job.coordinates = true;
+    assert_int_equal(run(PREFLIGHT_BIT(DNS)), PREFLIGHT_PASS);
 }
 
 static void test_storage(void **state)
