@@ -232,7 +232,13 @@ void probe_gpu(json_t *part)
     nvml_begin(&n, part);
     if (c.driver_version(&version) == 0 && version >= VERSION_MIN)
         set_version(part, "driver_cuda", version);
-    if (c.count(&count) != 0 || count <= 0) {
+    r = c.count(&count);
+    if (r != 0 && r != CU_NO_DEVICE) {
+        probe_missing(part, true, "cuDeviceGetCount failed with %d: %s", r,
+                      error_text(&c, r));
+        return;
+    }
+    if (r != 0 || count <= 0) {
         probe_missing(part, false, "the driver sees no GPU");
         return;
     }

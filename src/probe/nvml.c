@@ -11,32 +11,39 @@ struct memory {
     unsigned long long total, free, used;
 };
 
-static void say(json_t *part, const struct library *l)
+/* Why it tells nothing, in `why`; or true. */
+static bool begin(struct nvml *n, char *why, size_t cap)
 {
-    json_t *nvml = json_object();
+    int (*init)(void), r;
 
-    (void)json_object_set_new(nvml, "found", json_boolean(l->handle != NULL));
-    if (l->handle)
-        probe_set_text(nvml, "library", l->path);
-    else
-        probe_set_text(nvml, "why", l->why);
-    (void)json_object_set_new(part, "nvml", nvml);
+    if (!library_open(&n->lib, "libnvidia-ml.so.1")) {
+        (void)snprintf(why, cap, "%s", n->lib.why);
+        return false;
+    }
+    if (!LIBRARY_FIND(&n->lib, init, "nvmlInit_v2")) {
+        (void)snprintf(why, cap, "%s has no nvmlInit_v2", n->lib.path);
+        return false;
+    }
+    r = init();
+    if (r != 0)
+        (void)snprintf(why, cap, "%s: nvmlInit_v2 failed with %d",
+                       n->lib.path, r);
+    return r == 0;
 }
 
 void nvml_begin(struct nvml *n, json_t *part)
 {
-    int (*init)(void);
+    json_t *nvml = json_object();
     int (*driver)(char *, unsigned);
-    char version[96] = "";
+    char version[96] = "", why[PATH_MAX + 64];
 
-    n->ready = false;
-    (void)library_open(&n->lib, "libnvidia-ml.so.1");
-    say(part, &n->lib);
-    if (!n->lib.handle || !LIBRARY_FIND(&n->lib, init, "nvmlInit_v2") ||
-        init() != 0)
-        return;
-    n->ready = true;
-    if (LIBRARY_FIND(&n->lib, driver, "nvmlSystemGetDriverVersion") &&
+    n->ready = begin(n, why, sizeof why);
+    (void)json_object_set_new(nvml, "found", json_boolean(n->ready));
+    probe_set_text(nvml, n->ready ? "library" : "why",
+                   n->ready ? n->lib.path : why);
+    (void)json_object_set_new(part, "nvml", nvml);
+    if (n->ready &&
+        LIBRARY_FIND(&n->lib, driver, "nvmlSystemGetDriverVersion") &&
         driver(version, sizeof version - 1) == 0)
         probe_set_text(part, "driver", version);
 }

@@ -66,6 +66,14 @@ fake mismatch --only gpu
 is "a driver that does not fit is one" \
     "$(get 'p["gpu"]["fault"], p["gpu"]["why"]')" \
     "(True, 'cuInit failed with 803: system has unsupported display driver / cuda driver combination')"
+fake 'no count' --only gpu
+is "so is one that cannot count" \
+    "$(get 'p["gpu"]["fault"], p["gpu"]["why"].split(":")[0]')" \
+    "(True, 'cuDeviceGetCount failed with 999')"
+fake 'no nvml' --only gpu
+is "an NVML that does not start is not found, and why" \
+    "$(get 'p["gpu"]["found"], p["gpu"]["nvml"]')" \
+    "(True, {'found': False, 'why': '$T/lib/libnvidia-ml.so.1: nvmlInit_v2 failed with 18'})"
 fake hang --timeout 1
 is "a driver that hangs" "$(get 'p["gpu"]["why"], p["gpu"]["hangs"]')" \
     "('no answer within 1000 ms: the driver or its library hangs', True)"

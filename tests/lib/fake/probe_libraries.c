@@ -52,7 +52,10 @@ int cuInit(unsigned flags)
 }
 
 int cuDriverGetVersion(int *v) { return *v = 12040, 0; }
-int cuDeviceGetCount(int *n) { return *n = 2, 0; }
+int cuDeviceGetCount(int *n)
+{
+    return *n = 2, goes_wrong("no count") ? 999 : 0;
+}
 int cuDeviceGet(int *d, int i) { return *d = i, 0; }
 
 int cuDeviceGetName(char *s, int len, int d)
@@ -93,7 +96,7 @@ int cuGetErrorString(int e, const char **s)
 
 /* --- libnvidia-ml --- */
 
-int nvmlInit_v2(void) { return 0; }
+int nvmlInit_v2(void) { return goes_wrong("no nvml") ? 18 : 0; }
 int nvmlSystemGetDriverVersion(char *s, unsigned len)
 {
     (void)snprintf(s, len, "550.1.2");
