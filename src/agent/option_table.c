@@ -71,11 +71,11 @@ static const struct opt_row rows[] = {
              "start.",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "preflight", checks, PREFLIGHT_DEFAULT,
-         "Check this pod before the workers meet."),
+         "Check this pod before the workers meet; agent preflight by "
+         "default: all but allreduce."),
      .more = "By default cheap look-ups that warn. A LIST is tried for real, "
-             "and ends the job with 69, or 204 where another try may do. Also: "
-             "dns, storage, env; with agent-probe gpu, rdma, nccl; "
-             "allreduce[=GB/s].",
+             "and ends the job with 69, or 204 (try again). Also: dns, storage,"
+             " env; with agent-probe gpu, rdma, nccl; allreduce[=GB/s].",
      .group = OPT_GROUP_JOB},
     {ROW(OPT_RUN, "job-id", word, "none",
              "Pods of different jobs never join; TORCHELASTIC_RUN_ID."),

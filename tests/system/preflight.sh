@@ -23,6 +23,9 @@ pre --json
 is "each once, and no all-reduce unless it is asked for" \
     "$(get '[c["check"] for c in p["checks"]]')" \
     "['shm', 'memlock', 'limits', 'iface', 'dns', 'storage', 'env', 'gpu', 'rdma', 'nccl']"
+pre --help
+ok "its help says so" test "$(tr -s ' \n' ' ' <"$T/out" | grep -c \
+    'agent preflight by default: all but allreduce')" = 1
 NCCL_SOCKET_IFNAME=eth99 pre --preflight iface --json
 is "a missing interface is fatal: 30" "$rc $(get 'p["result"]')" "30 fatal"
 ok "it is named, and those that are there" \
