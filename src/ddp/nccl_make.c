@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define OPENS "NCCL is opened and makes its id"
 #define CONNECTS "NCCL connects the ranks"
 
 /* What each rank tells before NCCL is used at all. */
@@ -19,29 +20,64 @@ struct greeting {
     char why[224];
 };
 
-static void greet(struct ddp_nccl *n, int rank, struct greeting *g)
+/* What may hang, and is then left behind. */
+struct opening {
+    int rank;
+    struct ddp_nccl_lib lib;
+    struct greeting g;
+};
+
+static void open_it(void *arg)
 {
+    struct opening *o = arg;
+    struct greeting *g = &o->g;
+    const char *last;
+    char hint[100];
     int r;
 
-    memset(g, 0, sizeof *g);
-    if (!ddp_nccl_open(&n->lib, g->why, sizeof g->why))
+    if (!ddp_nccl_open(&o->lib, g->why, sizeof g->why))
         return;
-    g->version = n->lib.version;
-    if (rank == 0) {
-        r = n->lib.get_id(&g->id);
-        if (r != DDP_NCCL_SUCCESS) {
-            const char *last = n->lib.last_error(NULL);
-            char hint[100];
+    g->version = o->lib.version;
+    r = o->rank == 0 ? o->lib.get_id(&g->id) : DDP_NCCL_SUCCESS;
+    g->ready = r == DDP_NCCL_SUCCESS;
+    if (g->ready)
+        return;
+    last = o->lib.last_error(NULL);
+    ddp_nccl_hint(r, last ? last : "", hint, sizeof hint);
+    (void)snprintf(g->why, sizeof g->why, "ncclGetUniqueId: %.40s%s%.60s%s%s",
+                   o->lib.text(r), last ? ": " : "", last ? last : "",
+                   hint[0] ? "; likely: " : "", hint);
+}
 
-            ddp_nccl_hint(r, last ? last : "", hint, sizeof hint);
-            (void)snprintf(g->why, sizeof g->why, "ncclGetUniqueId: %.40s%s"
-                           "%.60s%s%s", n->lib.text(r), last ? ": " : "",
-                           last ? last : "", hint[0] ? "; likely: " : "",
-                           hint);
-            return;
-        }
+static int is_open(struct ddp_nccl *n, int *ret)
+{
+    *ret = DDP_NCCL_SUCCESS;
+    return ddp_aside_is_over(n->aside);
+}
+
+/* Make n->lib and what this rank has to tell of it. */
+static int greet(struct ddp_nccl *n, struct ddp_watch *w, struct greeting *g)
+{
+    struct opening *o = calloc(1, sizeof *o);
+    int rc;
+
+    if (o) {
+        o->rank = w->c->rank;
+        n->aside = ddp_aside_begin(open_it, free, o);
     }
-    g->ready = 1;
+    if (!o || !n->aside) {
+        free(o);
+        return ddp_blame(w->c, w->q, w->err, DDP_ENOMEM, -1, "no memory or "
+                         "thread for NCCL");
+    }
+    rc = ddp_nccl_wait(n, w, OPENS, is_open);
+    if (!rc) {
+        n->lib = o->lib;
+        *g = o->g;
+    }
+    ddp_aside_leave(n->aside);
+    n->aside = NULL;
+    return rc;
 }
 
 /* All ranks' greetings, over the host's ring. */
@@ -99,9 +135,10 @@ int ddp_nccl_make(struct ddp_watch *w)
         return ddp_blame(c, w->q, w->err, DDP_ENOMEM, -1, "out of memory");
     }
     n->cuda = &c->cuda;
-    greet(n, c->rank, &mine);
+    rc = greet(n, w, &mine);
     n->cuda_error = c->cuda.get_device(&n->device);
-    rc = exchange(c, &mine, all, w->err);
+    if (!rc)
+        rc = exchange(c, &mine, all, w->err);
     w->deadline = ddp_now() + c->timeout_ms; /* From here on it is NCCL's. */
     if (!rc && !is_alone(c, &mine))
         rc = compare(w, all);

@@ -150,6 +150,9 @@ each "the same of queued calls" \
 ranks 3 'stream hangs' abort
 each "ddp_abort ends a wait, on all ranks" 'code -8 peer 0: .*aborted by'
 export DDP_TIMEOUT=3s
+FAKE_RANK=0 ranks 3 'id hangs' loop 1
+each "an id that rank 0 waits for in vain ends with the deadline" \
+    'code -5 .*(rank 0 has not made|NCCL is opened and makes its id: not done)'
 FAKE_RANK=2 ranks 3 'init hangs' loop 1
 each "a start that hangs ends with the deadline" \
     'code -5 .*NCCL connects the ranks: not done within 3.0 s'
