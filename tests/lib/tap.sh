@@ -8,7 +8,7 @@ O=${O:-$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)/build}
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 # shellcheck disable=SC2034 # used by the tests
 agent=$O/agent
-T=$(mktemp -d)
+T=$(mktemp -d) || exit 1
 tap_n=0 tap_failed=0
 # So many workers as GPUs are the default: tests start as many everywhere.
 export NVIDIA_VISIBLE_DEVICES=none

@@ -22,9 +22,9 @@ is "each its rank and GPU, other braces stay" \
 
 mkdir "$T/shared"
 FAIL_FIRST=1 run --nproc 2 --expand --max-restarts 1 \
-    --restart-backoff 1ms:1ms -- sh -c \
-    "mkdir -p $T/shared/{attempt} && exec ${llmc[*]} -pi fs \
-    -pf $T/shared/{attempt} -pn {world_size} -pr {rank} -pg 2"
+    --restart-backoff 1ms:1ms -- sh -c 'mkdir -p "$0" && exec "$@"' \
+    "$T/shared/{attempt}" "${llmc[@]}" -pi fs -pf "$T/shared/{attempt}" \
+    -pn '{world_size}' -pr '{rank}' -pg 2
 is "llm.c over a folder, a restart" "$rc" 0
 is "each attempt has a file of its own" \
     "$(find "$T/shared" -name '*.sync' -printf '%P\n' | sort | tr '\n' ' ')" \
