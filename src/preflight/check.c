@@ -89,6 +89,13 @@ uint64_t check_safe_bytes(const char *root)
     return left / 2;
 }
 
+bool check_rdma_is_off(const struct preflight_job *job)
+{
+    const char *value = check_variable(job, "NCCL_IB_DISABLE");
+
+    return value && strtoll(value, NULL, 0) != 0;
+}
+
 bool check_has_rdma(const struct preflight_job *job)
 {
     char path[PATH_MAX];
@@ -96,6 +103,8 @@ bool check_has_rdma(const struct preflight_job *job)
     bool found = false;
     DIR *dir;
 
+    if (check_rdma_is_off(job))
+        return false;
     (void)snprintf(path, sizeof path, "%s/dev/infiniband", job->root);
     dir = opendir(path);
     while (dir && !found && (d = readdir(dir)) != NULL)

@@ -47,8 +47,12 @@ const char *check_variable(const struct preflight_job *job, const char *name);
  * left to the pod. */
 uint64_t check_safe_bytes(const char *root);
 
-/* /dev/infiniband has a device. */
+/* /dev/infiniband has a device, and NCCL may use it. */
 bool check_has_rdma(const struct preflight_job *job);
+
+/* NCCL_IB_DISABLE keeps NCCL from all RDMA devices: it is a number other than
+ * 0. */
+bool check_rdma_is_off(const struct preflight_job *job);
 
 /* Variables that name interfaces that are not there; env.c. */
 void check_ifname_variables(const struct preflight_sink *s);

@@ -53,8 +53,11 @@ static void say_low(const struct preflight_sink *s, const struct locks *l,
                                                       : PREFLIGHT_WARN);
 
     if (!has_rdma && !asked) {
-        finding_pass(s, "at most %" PRIu64 " KiB may be locked: enough, as "
-                     "there is no RDMA device here", l->limit / 1024);
+        finding_pass(s, "at most %" PRIu64 " KiB may be locked: enough, as %s",
+                     l->limit / 1024,
+                     check_rdma_is_off(s->job)
+                         ? "NCCL_IB_DISABLE keeps NCCL from RDMA"
+                         : "there is no RDMA device here");
         return;
     }
     FINDING_SET(f.what, "%s: RLIMIT_MEMLOCK is %" PRIu64 " KiB%s", how,
@@ -68,8 +71,8 @@ static void say_low(const struct preflight_sink *s, const struct locks *l,
     FINDING_SET(f.why, "NCCL registers its buffers with the RDMA device, and "
                 "that locks them: \"ibv_reg_mr failed: Cannot allocate "
                 "memory\", \"unhandled system error\"%s",
-                has_rdma ? "" : " (no RDMA device is here; over TCP nothing "
-                                "needs it)");
+                has_rdma ? "" : " (NCCL has no RDMA device here; over TCP "
+                                "nothing needs it)");
     FINDING_SET(f.fix, "Kubernetes: capabilities.add IPC_LOCK, with root in "
                 "the container, or LimitMEMLOCK=infinity in the runtime's "
                 "unit on the node; docker and podman: --ulimit memlock=-1:-1; "

@@ -209,7 +209,8 @@ static bool is_used(const struct preflight_sink *s, const char *device,
 {
     const char *spec = check_variable(s->job, "NCCL_IB_HCA");
 
-    return !spec || net_hca_matches(spec, device, (unsigned)port);
+    return !check_rdma_is_off(s->job) &&
+           (!spec || net_hca_matches(spec, device, (unsigned)port));
 }
 
 static void check_port(const struct preflight_sink *s, const char *device,
@@ -272,6 +273,16 @@ static void check_closed(const struct preflight_sink *s, const json_t *list)
         word_of(first, "why"));
 }
 
+/* Nobody who asks for the check by name wants that. */
+static void check_off(const struct preflight_sink *s)
+{
+    if (is_asked(s) && check_rdma_is_off(s->job))
+        say(s, PREFLIGHT_WARN, "NCCL goes over TCP: many times slower", "take "
+            "NCCL_IB_DISABLE out of the environment", "NCCL_IB_DISABLE=%.20s "
+            "keeps NCCL from all RDMA devices",
+            check_variable(s->job, "NCCL_IB_DISABLE"));
+}
+
 void check_rdma(const struct preflight_sink *s)
 {
     json_t *part = ask(s), *list, *device;
@@ -287,6 +298,7 @@ void check_rdma(const struct preflight_sink *s)
         json_array_foreach(list, i, device)
             check_device(s, device);
         check_closed(s, list);
+        check_off(s);
         finding_pass(s, "%zu RDMA device%s", json_array_size(list),
                      text_plural(json_array_size(list)));
     }

@@ -206,6 +206,9 @@ static void lock_nothing(enum preflight_level wanted, const char *words)
     assert_int_equal(status, 0);
 }
 
+static char *rdma_off[] = {(char[]){"NCCL_IB_DISABLE=1"}, NULL};
+static char *rdma_on[] = {(char[]){"NCCL_IB_DISABLE=0"}, NULL};
+
 static void test_memlock(void **state)
 {
     (void)state;
@@ -217,6 +220,10 @@ static void test_memlock(void **state)
     lock_nothing(PREFLIGHT_WARN, "in the bounding set but not effective");
     job.asked = 0;
     put("/dev/infiniband/uverbs0", "");
+    lock_nothing(PREFLIGHT_FATAL, "memlock=-1");
+    job.envp = rdma_off;
+    lock_nothing(PREFLIGHT_PASS, "NCCL_IB_DISABLE keeps NCCL from RDMA");
+    job.envp = rdma_on;
     lock_nothing(PREFLIGHT_FATAL, "memlock=-1");
 }
 
@@ -501,6 +508,11 @@ static void test_rdma_that_is_left_out(void **state)
     has(PREFLIGHT_RETRY, "NCCL_IB_HCA=^=m1:1");
     job.envp = env;
     assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_PASS);
+    job.envp = rdma_off;
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_PASS);
+    job.asked = PREFLIGHT_BIT(RDMA);
+    assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_WARN);
+    has(PREFLIGHT_WARN, "NCCL_IB_DISABLE=1 keeps NCCL from all RDMA devices");
 }
 
 static void test_rdma_that_cannot_be_opened(void **state)
