@@ -34,7 +34,20 @@ def is_alive(claim):
         return False
 
 
-def claim_port(pid):
+def take(ports, folder, pid):
+    """All of them, or none."""
+    claims = [os.path.join(folder, str(p)) for p in ports]
+    if any(map(is_alive, claims)) or not all(map(is_free, ports)):
+        return False
+    for claim in claims:
+        if os.path.islink(claim):
+            os.unlink(claim)
+        os.symlink(str(pid), claim)
+    return True
+
+
+def claim_port(pid, beside=()):
+    """With those at these distances from it."""
     folder = f"/tmp/agent-ports-{os.getuid()}"
     if os.path.exists(folder) and not os.access(folder, os.W_OK):
         folder += "-ns"  # Root of a user namespace is not the folder's owner.
@@ -46,13 +59,8 @@ def claim_port(pid):
     try:
         for _ in range(1000):
             port = random.randrange(10000, max(end, 11000))
-            claim = os.path.join(folder, str(port))
-            if is_alive(claim) or not is_free(port):
-                continue
-            if os.path.islink(claim):
-                os.unlink(claim)
-            os.symlink(str(pid), claim)
-            return port
+            if take([port, *(port + b for b in beside)], folder, pid):
+                return port
     finally:
         os.close(lock)
     raise SystemExit("no free port")

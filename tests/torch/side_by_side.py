@@ -9,12 +9,10 @@ one case runs it as users do, and gives the same."""
 import json
 import os
 import pathlib
-import random
 import re
 import runpy
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import time
@@ -23,30 +21,19 @@ import warnings
 import zipfile
 
 sys.dont_write_bytecode = True
-from cases import CASES, DIFFERENCES, UUID
-
 HERE = pathlib.Path(__file__).resolve().parent
 TOP = HERE.parent.parent
+sys.path.append(str(TOP / "tests/lib"))
+from cases import CASES, DIFFERENCES, UUID
+from free_port import claim_port
+
 O = pathlib.Path(os.environ.get("O", TOP / "build"))
 AGENT = O / "agent"
 TORCHRUN = O / "torch-venv/bin/torchrun"
 LIMIT_S = 120  # Of one run.
 AT_ONCE = 6
 SIDES = ("real", "agent")
-
-
-def free_port():
-    """Also 100 below and above: agent's barrier, MASTER_PORT with c10d. Outside
-    of the range of outgoing connections."""
-    while True:
-        port = random.randrange(20000, 32000)
-        try:
-            for p in (port, port - 100, port + 100):
-                with socket.socket() as s:
-                    s.bind(("127.0.0.1", p))
-        except OSError:
-            continue
-        return port
+BESIDE = (-100, 100)  # agent's barrier, MASTER_PORT with c10d.
 
 
 class Run:
@@ -55,7 +42,7 @@ class Run:
     def __init__(self, case, side, folder, cold=False):
         self.case, self.side, self.dir = case, side, folder
         self.cold = cold  # The real one as users start it.
-        self.port = free_port()
+        self.port = claim_port(os.getpid(), beside=BESIDE)
         self.pids, self.codes, self.start = {}, {}, 0
         self.signalled, self.sleeps = False, 0
         for name in ("record", "tmp"):
@@ -393,6 +380,7 @@ def compare_twice(real, agent, folder):
 
 
 def main():
+    sys.stdout.reconfigure(line_buffering=True)  # Nothing is left for a fork.
     warnings.simplefilter("ignore")
     os.environ["PYTHONWARNINGS"] = "ignore"
     import torch.distributed.run  # noqa: F401, once for all forks.

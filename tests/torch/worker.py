@@ -46,9 +46,9 @@ def main():
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if what == "usr1":
         signal.signal(signal.SIGUSR1, got_usr1)
-    record()
-    print("out of", rank)
-    print("err of", rank, file=sys.stderr)
+    print("out of", rank, flush=True)
+    print("err of", rank, file=sys.stderr, flush=True)
+    record()  # Last: it tells that a signal may come.
     if what.startswith("exit"):
         sys.exit(int(what.split()[1]))
     if what == "kill":
