@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 O=${O:-build} out=${1:-$O/gpu}
 mkdir -p "$out"
 . bench/gpu_lib.sh
-export OMP_NUM_THREADS=1 # Else torchrun says that it sets it.
+export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore # Else torch speaks between figures.
 torchrun() { timeout -k 5 180 "$py" -W ignore -m torch.distributed.run --standalone "$@"; }
 killed() # as agent; the newest of the workers is killed after its checkpoint
 {
