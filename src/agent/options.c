@@ -40,6 +40,21 @@ static const struct opt_row *own_alone(const struct reader *r, const char *name,
     return row && row->commands & OPT_RUN && !row->no_variable ? row : NULL;
 }
 
+/* Of torchrun's options the one, by its whole name, that `run` has not. */
+static bool is_torchruns_alone(const struct reader *r, const char *word,
+                               size_t len)
+{
+    const struct opt_table *t = torchrun_table();
+    const struct opt_row *row;
+
+    if (r->command->command != CMD_RUN)
+        return false;
+    if (word[1] != '-')
+        return len == 2 && opt_find_letter(t, word[1]);
+    row = opt_find_in(t, word + 2, len - 2);
+    return row && strlen(row->name) == len - 2;
+}
+
 /* `name` is the word without its dashes. */
 static int unknown(struct reader *r, const char *word, size_t len,
                    const char *name)
@@ -58,6 +73,10 @@ static int unknown(struct reader *r, const char *word, size_t len,
         return err_set(r->e, ERR_USAGE, "%s: an option of agent's own, and "
                        "none of torchrun's: give %s in the environment", shown,
                        opt_variable(variable, own->name));
+    if (is_torchruns_alone(r, word, len))
+        return err_set(r->e, ERR_USAGE, "%s: an option of torchrun's, and none "
+                       "of agent's own: use agent torchrun, or see agent "
+                       "--help", shown);
     if (!near || n < 2)
         return err_set(r->e, ERR_USAGE, "%s: no such option; see agent%s "
                        "--help", shown, own_help(r, of));

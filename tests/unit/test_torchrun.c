@@ -306,6 +306,13 @@ static const struct {
     {"torchrun --graze 3 x", NULL, "see agent torchrun --help"},
     {"torchrun --barrier_timeout 3s x", NULL, "agent's own, and none of "
      "torchrun's: give AGENT_BARRIER_TIMEOUT in the environment"},
+    {"agent --rdzv_endpoint=h:29400 x", NULL, "--rdzv_endpoint: an option of "
+     "torchrun's, and none of agent's own: use agent torchrun, or see agent "
+     "--help"},
+    {"agent -t 3 x", NULL, "-t: an option of torchrun's"},
+    {"agent --rdzv 3 x", NULL, "--rdzv: no such option"},
+    {"agent --t 3 x", NULL, "--t: no such option"},
+    {"agent env --standalone", NULL, "--standalone: no such option"},
     {"torchrun x", "PET_TEE=9", "PET_TEE=9: use 0, 1, 2 or 3"},
     {"torchrun --standalone=1 x", NULL, "it takes no value"},
 };
