@@ -47,6 +47,8 @@ static void bash_head(FILE *out)
         if (rows[i].letter)
             fprintf(out, " -%c", rows[i].letter);
         fprintf(out, " --%s", rows[i].name);
+        if (rows[i].alias)
+            fprintf(out, " --%s", rows[i].alias);
     }
     fprintf(out, " '\n"
                  "    COMPREPLY=()\n"
@@ -64,10 +66,14 @@ static void bash_values(FILE *out)
     unsigned n;
     const struct opt_row *rows = opt_rows(&n);
 
-    fprintf(out, "    case $prev in\n");
+    /* Underscores are dashes in names. */
+    fprintf(out, "    prev=${prev//_/-}\n    case $prev in\n");
     for (unsigned i = 0; i < n; i++)
         if (takes_value(&rows[i]) && rows[i].type->words) {
-            fprintf(out, "    --%s) words='", rows[i].name);
+            fprintf(out, "    --%s", rows[i].name);
+            if (rows[i].alias)
+                fprintf(out, " | --%s", rows[i].alias);
+            fprintf(out, ") words='");
             words_of(out, &rows[i]);
             fprintf(out, "' ;;\n");
         }
@@ -105,7 +111,7 @@ static void bash_commands(FILE *out)
         "            *) return ;;\n"
         "            esac\n"
         "            [ \"${COMP_WORDS[i]}\" != -- ] || return\n"
-        "            case $valued in *\" ${COMP_WORDS[i]} \"*) "
+        "            case $valued in *\" ${COMP_WORDS[i]//_/-} \"*) "
         "((i++)) ;; esac\n"
         "            [ \"${COMP_WORDS[i]}\" != = ] || ((i++))\n"
         "        done ;;\n"
