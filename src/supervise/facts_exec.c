@@ -53,6 +53,17 @@ static void say_here(struct text *t, const char *command)
                  command, command);
 }
 
+/* A command line in one word, as a list in a manifest may have it. */
+static bool is_line(const char *command)
+{
+    char first[PATH_MAX], path[PATH_MAX];
+    size_t n = strcspn(command, " ");
+
+    (void)snprintf(first, sizeof first, "%.*s", n < 1024 ? (int)n : 1024,
+                   command);
+    return n > 0 && command[n] && find_file(first, path);
+}
+
 /* Not found: missing in the image, or meant for another working directory. */
 static void say_nowhere(struct text *t, const char *command)
 {
@@ -62,6 +73,9 @@ static void say_nowhere(struct text *t, const char *command)
     if (!command[0]) {
         text_add(t, "the command is an empty word: a variable that is not "
                  "set?");
+    } else if (is_line(command)) {
+        text_add(t, "'%.160s' is one word: give command and arguments as "
+                 "words of their own, or let sh -c run it", command);
     } else if (!strchr(command, '/')) {
         say_here(t, command);
     } else if (n > 0) {

@@ -53,6 +53,10 @@ chmod +x script windows
 mistake 127 "'nothing' was not found in PATH\$" nothing
 mistake 127 "'--nproc' was not found in PATH; options go before --\$" \
     -- --nproc 2 echo
+mistake 127 "'sh -c ls' is one word: give command and arguments as words of \
+their own, or let sh -c run it\$" 'sh -c ls'
+mistake 127 "'./train.py --lr 1' is one word: give" './train.py --lr 1'
+mistake 127 "'nothing --lr 1' was not found in PATH\$" 'nothing --lr 1'
 mistake 127 'is an empty word: a variable that is not set' ''
 ln -s /no/target linked
 mistake 127 "there is no './gone.sh' in '$T', the working directory" ./gone.sh
