@@ -122,7 +122,7 @@ static int dispatch(const struct options *o)
 
 int main(int argc, char **argv)
 {
-    static const struct sigaction ignore = {.sa_handler = SIG_IGN};
+    static const struct sigaction ignore = {.sa_handler = SIG_IGN}, plain;
     static struct options o;
     struct err e;
     sigset_t all;
@@ -133,6 +133,9 @@ int main(int argc, char **argv)
      * dropped by the kernel. Blocked, it waits. */
     sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
+    /* Where it is ignored, as some parents leave it, the kernel reaps: nobody
+     * would hear of a worker's end. */
+    (void)sigaction(SIGCHLD, &plain, NULL);
     no_stdout = std_fds_fill();
     (void)mallopt(M_MMAP_THRESHOLD, MMAP_FROM);
     if (options_read_at(&o, argc, argv, environ, topology_place, &e) != 0)

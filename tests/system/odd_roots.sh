@@ -69,6 +69,16 @@ E
 is "a socket of systemd's and LISTEN_FDS stop at agent" "$(cat "$T/out")" \
     '[rank0] HERE=yes'
 
+# --- a parent that does not care for its children ---
+
+timeout -k 5 60 python3 - "$agent" >"$T/out" 2>"$T/err" <<'E'
+import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], [sys.argv[1], "--nproc", "2", "--max-restarts", "1",
+                       "--restart-backoff", "0:0", "--", "sh", "-c", "exit 5"])
+E
+is "SIGCHLD is ignored: agent hears of its workers' ends" "$?" 5
+
 # --- few processes ---
 
 if [ "$(id -u)" -ne 0 ] || ! unshare -pfm --mount-proc true 2>/dev/null; then
