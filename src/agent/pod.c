@@ -36,18 +36,6 @@ void pod_move(struct pod *p, enum pod_state to)
     p->state = to;
 }
 
-void pod_say_stopping(const struct pod *p)
-{
-    char buf[96];
-    struct text t;
-
-    text_init(&t, buf, sizeof buf);
-    text_add(&t, "TERM to %u worker%s and what they left, KILL in ",
-             p->sup.n_alive, text_plural(p->sup.n_alive));
-    text_add_duration(&t, p->cfg.grace_ms);
-    pod_say(p, LOG_DEBUG, "%s", buf);
-}
-
 static bool stops_with(const struct pod *p, int signo)
 {
     return signo > 0 && signo < 64 && (p->cfg.stop_with >> signo & 1);
@@ -317,6 +305,17 @@ static void told_to_stop(struct pod *p, uint64_t now_ms, int signo)
     pod_stop_workers(p, now_ms);
 }
 
+/* The job has ended, and its workers are being stopped: they keep the rest of
+ * the grace, or who saves its state would lose it. */
+static void told_late(struct pod *p, uint64_t now_ms, int signo)
+{
+    char name[16];
+
+    p->told_late = true;
+    pod_say_told(p, now_ms, verdict_signal_name(signo, name));
+    supervisor_soon(&p->sup);
+}
+
 static void hurry(struct pod *p, uint64_t now_ms, int signo)
 {
     char name[16];
@@ -346,8 +345,10 @@ void pod_signal(struct pod *p, uint64_t now_ms, int signo)
         pod_gone(p);
         return;
     }
-    if (p->stop_signo || p->ended)
+    if (p->stop_signo || p->told_late)
         hurry(p, now_ms, signo);
+    else if (p->ended)
+        told_late(p, now_ms, signo);
     else
         told_to_stop(p, now_ms, signo);
     pod_take_queue(p, now_ms);

@@ -201,6 +201,7 @@ struct pod {
     uint32_t hang_worker;   /* That stands for them. */
     int stop_signo;         /* Told to stop from outside, */
     uint64_t stop_ms;       /* and when. */
+    bool told_late;         /* To stop, once it had `ended`. */
     bool hurried;           /* Told twice: that ended the grace. */
     bool left_told;         /* What workers left behind takes its time. */
     uint64_t leave_ms;      /* When FAILING or LEAVING began. */

@@ -63,6 +63,18 @@ static void give_up(struct pod *p, uint64_t now_ms)
     pod_end(p, now_ms, f.code, &f);
 }
 
+void pod_say_stopping(const struct pod *p)
+{
+    char buf[96];
+    struct text t;
+
+    text_init(&t, buf, sizeof buf);
+    text_add(&t, "TERM to %u worker%s and what they left, KILL in ",
+             p->sup.n_alive, text_plural(p->sup.n_alive));
+    text_add_duration(&t, p->cfg.grace_ms);
+    pod_say(p, LOG_DEBUG, "%s", buf);
+}
+
 void pod_say_told(const struct pod *p, uint64_t now_ms, const char *signal)
 {
     uint64_t left = supervisor_grace_left(&p->sup, now_ms);

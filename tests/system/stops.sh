@@ -46,7 +46,8 @@ ok "nothing of both is left" until_true 10 none_lives "$m"
 next_job
 for r in 0 1; do
     pod $r 2 --nproc 2 --max-restarts 0 --grace 100s -- sh -c '
-        trap "until [ -e '"$T"'/save ]; do sleep .05; done; exit 0" TERM
+        trap "until [ -e '"$T"'/save ]; do sleep .05; done
+            echo saved; exit 0" TERM
         echo up; [ $RANK = 3 ] || while :; do sleep .05; done
         until [ -e '"$T"'/fail3 ]; do sleep .05; done; exit 7'
 done
@@ -56,10 +57,14 @@ for r in 0 1; do
     ok "pod $r: slow workers: the cause does not wait for them" until_true 30 \
         said $r 'rank 3 .* exited with 7 .*; this ends the job: stopping all'
     hasnt "pod $r: the verdict does" "$T/pod$r.err" 'error: failed'
+    kill -TERM "$(agent_of $r)" # As an operator that removes what is left.
+    ok "pod $r: a first TERM leaves them their time" until_true 30 \
+        said $r 'got SIGTERM: stopping, within .* a second signal ends'
 done
 : >"$T/save"
 ended 0 1
-is "both end with the code" "$codes" '7 7'
+is "both end with the code" "$codes $(cat "$T"/pod?.out | grep -c saved)" \
+    '7 7 3'
 
 # --- a second signal ---
 

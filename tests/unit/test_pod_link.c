@@ -164,8 +164,10 @@ static void test_term_after_the_end(void **state)
     hear(10, end);
     told("kill0:15 kill1:15 ");
     pod_timeout(&p, 10 + SUP_LOOK_MS);
-    pod_signal(&p, 20, SIGTERM);
-    assert_int_equal(pod_deadline(&p), 20); /* No grace any more. */
+    pod_signal(&p, 20, SIGTERM); /* The first one: the grace goes on. */
+    assert_int_equal(pod_deadline(&p), 10 + p.cfg.grace_ms);
+    pod_signal(&p, 21, SIGTERM);
+    assert_int_equal(pod_deadline(&p), 21); /* No grace any more. */
     all_gone(30);
     assert_int_equal(p.state, POD_LEAVING);
     pod_signal(&p, 40, SIGTERM);
