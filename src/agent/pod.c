@@ -330,7 +330,8 @@ static void hurry(struct pod *p, uint64_t now_ms, int signo)
 void pod_signal(struct pod *p, uint64_t now_ms, int signo)
 {
     if (!is_stop(signo) && !stops_with(p, signo)) {
-        for (uint32_t i = 0; i < p->sup.n_workers; i++)
+        /* They are for workers: --pre-start, a shell, would die of most. */
+        for (uint32_t i = 0; !p->prepares && i < p->sup.n_workers; i++)
             if (p->sup.state != SUP_IDLE && p->sup.alive[i])
                 p->out.kill(p->out.ctx, i, signo);
         return;

@@ -128,6 +128,7 @@ static void test_term_while_it_runs(void **state)
 {
     (void)state;
     make_more(0, 1, true, false);
+    pod_signal(&p, 9, SIGUSR1); /* It is no worker. */
     pod_signal(&p, 10, SIGTERM);
     told("pre0 kill0:15 ");
     pod_swept(&p, 10, 0, false);
