@@ -32,7 +32,11 @@ static void take_usage(struct loop *l, uint64_t now_ms)
         return;
     for (uint32_t i = 0; i < l->plan->n_procs; i++)
         all->sessions[i] = l->workers[i].pid;
-    usage_read(all->sessions, l->plan->n_procs, all->usage);
+    /* On the user's terminal it shares the session with whatever runs there. */
+    if (l->tty.on)
+        usage_read_trees(all->sessions, l->plan->n_procs, all->usage);
+    else
+        usage_read(all->sessions, l->plan->n_procs, all->usage);
     all->usage_ms = now_ms;
 }
 

@@ -91,6 +91,8 @@ static void read_all(const pid_t *sessions, unsigned n, bool with_trees,
         left--;
         i = find(sessions, n, st.session);
         if (i == n && with_trees)
+            i = find(sessions, n, (int)strtol(ent->d_name, NULL, 10));
+        if (i == n && with_trees)
             i = find_parent(dirfd(d), sessions, n, &st);
         if (i == n)
             continue;

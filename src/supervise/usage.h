@@ -18,8 +18,9 @@ struct usage {
 /* For each of the `n` sessions (0: none) what its processes use together; all
  * 0 where /proc cannot tell. */
 void usage_read(const pid_t *sessions, unsigned n, struct usage *ret);
-/* The same with all descendants, whatever their session: of what has lost its
- * parents alone it is not known. */
+/* The same of leaders, which need not lead a session, with all descendants,
+ * whatever their session: of what has lost its parents alone it is not
+ * known. */
 void usage_read_trees(const pid_t *leaders, unsigned n, struct usage *ret);
 
 #endif

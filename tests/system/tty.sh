@@ -130,6 +130,13 @@ on_tty -n 'expect foreground' 'send \n' -- "$agent" -- "${watch[@]}"
 has "a terminal that is nobody's becomes the worker's" "$T/tty" \
     'foreground True'
 
+# It asks while it runs: itself, in a session that is not its own, and its child.
+on_tty -- "$agent" --socket "$T/s" -- sh -c "
+    until '$agent' status --json --socket '$T/s' >'$T/j'; do sleep .05; done"
+is "agent status knows what it uses" "$(python3 -c 'import json, sys
+w = json.load(open(sys.argv[1]))["workers"][0]
+print(w["processes"], w["cpu_ms"] >= 0, w["rss_bytes"] > 0)' "$T/j")" '2 True True'
+
 # The terminal goes away.
 m="mark-$$-hup"
 on_tty 'expect up' 'hangup' -- "$agent" -- sh -c "echo up; sleep 60; : $m"

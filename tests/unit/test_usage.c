@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -74,18 +75,18 @@ static void test_a_session(void **state)
 }
 
 /* As above, but the child has a session of its own. */
-static void test_a_tree(void **state)
+static void look_at_tree(bool leads_session)
 {
     struct usage alone[2], all[2];
     pid_t leaders[2] = {0, 0};
     int ready[2];
     char byte = 0;
 
-    (void)state;
     assert_int_equal(pipe(ready), 0);
     leaders[1] = fork();
     if (leaders[1] == 0) {
-        (void)setsid();
+        if (leads_session)
+            (void)setsid();
         if (fork() == 0)
             session_main(ready[1]);
         for (;;)
@@ -98,10 +99,17 @@ static void test_a_tree(void **state)
     (void)kill(leaders[1], SIGKILL);
     assert_int_equal(waitpid(leaders[1], NULL, 0), leaders[1]);
     (void)close(ready[0]); /* The others die with it. */
-    assert_int_equal(alone[1].n_procs, 1);
+    assert_int_equal(alone[1].n_procs, leads_session ? 1 : 0);
     assert_int_equal(all[1].n_procs, 3);
     assert_true(all[1].cpu_ms >= 40 && all[1].rss_bytes >= BYTES);
     assert_int_equal(all[0].n_procs, 0);
+}
+
+static void test_a_tree(void **state)
+{
+    (void)state;
+    look_at_tree(true);
+    look_at_tree(false); /* A worker on the user's terminal. */
 }
 
 int main(void)
