@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "supervise/hang.h"
+#include "supervise/proc.h"
 #include "supervise/usage.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ int loop_hang_new(struct loop *l, struct err *e)
                        text_plural(n));
     hang_init(&w->hang, p->o->hang_timeout_ms, workers, p->nproc);
     l->hang = w;
-    if (access("/proc/self/stat", R_OK) != 0)
+    if (!proc_is_own())
         log_warning("--hang-timeout: without /proc nobody knows who computes, "
                     "so only those hang that send no more heartbeats; going "
                     "on");

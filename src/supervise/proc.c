@@ -21,6 +21,17 @@
 #define PROC_LIST_MAX (1u << 22) /* The kernel's own limit. */
 #define ENVIRON_MAX (256 * 1024) /* Read in pieces; beyond: "cannot say". */
 
+bool proc_is_own(void)
+{
+    char link[16];
+    ssize_t n = readlink("/proc/self", link, sizeof link - 1);
+
+    if (n <= 0)
+        return false;
+    link[n] = '\0';
+    return strtol(link, NULL, 10) == getpid();
+}
+
 struct stat_line {
     char state;
     bool is_dead;
@@ -144,7 +155,7 @@ static bool make_room(struct entry **list, unsigned n, unsigned *cap)
 static unsigned list_processes(const struct proc_query *q,
                                struct entry **ret_list)
 {
-    DIR *d = opendir("/proc");
+    DIR *d = proc_is_own() ? opendir("/proc") : NULL;
     const struct dirent *ent;
     struct stat_line st;
     unsigned n = 0, cap = 0;
@@ -282,7 +293,7 @@ void proc_wchan(pid_t pid, char *out, unsigned cap)
     ssize_t n;
 
     (void)snprintf(path, sizeof path, "/proc/%d/wchan", (int)pid);
-    n = small_file_read(path, out, cap);
+    n = proc_is_own() ? small_file_read(path, out, cap) : -1;
     if (n <= 0 || strcmp(out, "0") == 0)
         out[0] = '\0';
 }

@@ -12,6 +12,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* False where /proc is missing, or that of another PID namespace (`unshare -pf`
+ * alone): its numbers are others' here, and a signal would go to these. Then
+ * all of this does as without /proc. */
+bool proc_is_own(void);
+
 struct proc_query {
     const char *cookie;      /* Looked for anywhere in the environment. */
     uint64_t brand;          /* 0: cannot be used. */

@@ -2,6 +2,7 @@
 #include "supervise/usage.h"
 
 #include "base/mem.h"
+#include "supervise/proc.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -76,7 +77,7 @@ static void read_all(const pid_t *sessions, unsigned n, bool with_trees,
                      struct usage *ret)
 {
     long hz = sysconf(_SC_CLK_TCK), page = sysconf(_SC_PAGESIZE);
-    DIR *d = opendir("/proc");
+    DIR *d = proc_is_own() ? opendir("/proc") : NULL;
     const struct dirent *ent;
     struct stat_line st;
     unsigned left = USAGE_PROCESSES_MAX;

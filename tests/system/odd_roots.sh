@@ -146,6 +146,15 @@ is "what fills the limit is gone and reaped before the next round" \
     "$rc $(lines "$T/out")" \
     '0 [rank0] filled [rank0] filled [rank0] filled [rank0] filled'
 
+# --- a /proc whose numbers are not ours ---
+
+timeout -k 5 60 unshare -pf --kill-child "$agent" --nproc 2 --grace 1s \
+    --max-restarts 1 "${fast[@]}" -- sh -c '
+        setsid sleep 300 </dev/null >/dev/null 2>&1 &
+        [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3' >"$T/out" 2>"$T/err" \
+    </dev/null
+is "/proc of another PID namespace: nobody of it is taken for ours" "$?" 0
+
 # --- roots ---
 
 # Only /usr and agent: no /proc, /tmp, /dev, /run, /etc.
