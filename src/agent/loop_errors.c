@@ -3,7 +3,10 @@
  * as a new failure. */
 #include "agent/loop_parts.h"
 
+#include "dataset/tree.h"
+
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -71,13 +74,8 @@ void loop_forget_errors_of(struct loop *l, uint32_t i)
         return;
     (void)snprintf(path, sizeof path, "%s/attempt_%u/%u", loop_error_root(l),
                    w->attempt, i);
-    if (rmdir(path) != 0) {
-        char file[LOOP_ERROR_PATH];
-
-        loop_error_file(l, i, file, sizeof file);
-        (void)unlink(file);
-        (void)rmdir(path);
-    }
+    if (rmdir(path) != 0) /* A worker may have put more than one file there. */
+        (void)tree_remove(AT_FDCWD, path);
     attempt_dir(l, w->attempt, path, sizeof path);
     (void)rmdir(path); /* Of the last of this attempt. */
 }

@@ -128,8 +128,8 @@ bool scratch_sweep(const struct scratch *own, const char *root, int age_s)
 
 void scratch_end(struct scratch *s)
 {
-    if (s->path[0])
-        (void)rmdir(s->path);
+    if (s->path[0] && rmdir(s->path) != 0)
+        (void)tree_remove(AT_FDCWD, s->path);
     s->path[0] = '\0';
     if (s->lock_fd >= 0)
         (void)close(steal_fd(&s->lock_fd));

@@ -34,7 +34,7 @@ void scratch_lock(struct scratch *s);
  * are dead. True where a living agent of another job has one there. */
 bool scratch_sweep(const struct scratch *own, const char *root, int age_s);
 
-/* At the end: remove the empty folder. */
+/* At the end: remove it, with what workers put there. */
 void scratch_end(struct scratch *s);
 /* After this agent's death, in its guard: remove it with all that is in it. */
 void scratch_forget(const struct scratch *s);

@@ -73,6 +73,8 @@ is "beside another job only what nobody can want goes" "$rc $(cat "$T/out")" \
 kill -TERM $other
 wait $other
 rm -f /dev/shm/[!a]*
+run --max-restarts 1 "${fast[@]}" -- sh -c 'd=${TORCHELASTIC_ERROR_FILE%/*}
+    mkdir "$TORCHELASTIC_ERROR_FILE" && : >"$d/x" && : >"$d/../../x"; exit 3'
 is "agents leave nothing of their own" "$(ls /dev/shm)" ''
 
 # kill -9 of agent: its guard removes its files, whatever it was doing.
