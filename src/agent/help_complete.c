@@ -140,14 +140,14 @@ static void zsh_text(FILE *out, const char *s)
     }
 }
 
-static void zsh_row(FILE *out, const struct opt_row *row)
+static void zsh_row(FILE *out, const struct opt_row *row, const char *name)
 {
     const struct opt_type *t = row->type;
 
     /* "*" may be repeated; after "=" the value may be a word of its own, after
      * "=-" not. */
     fprintf(out, "    '%s--%s%s[",
-            row->count_at || t == &opt_type_count ? "*" : "", row->name,
+            row->count_at || t == &opt_type_count ? "*" : "", name,
             takes_value(row) ? "=" : t->arg ? "=-" : "");
     zsh_text(out, row->help);
     fprintf(out, "]");
@@ -170,9 +170,14 @@ static void zsh_rows(FILE *out, const struct opt_command *c)
 {
     const struct opt_table *t = opt_table_of(c);
 
-    for (unsigned i = 0; i < t->n; i++)
-        if (t->rows[i].commands & c->bit)
-            zsh_row(out, &t->rows[i]);
+    for (unsigned i = 0; i < t->n; i++) {
+        const struct opt_row *row = &t->rows[i];
+
+        if (row->commands & c->bit)
+            zsh_row(out, row, row->name);
+        if (row->commands & c->bit && row->alias)
+            zsh_row(out, row, row->alias);
+    }
 }
 
 void help_zsh(FILE *out)
