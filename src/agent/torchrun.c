@@ -136,10 +136,12 @@ static int settle_c10d(struct reader *r)
     if (e != 0 || o->nnodes == 1 || (port == 0 && o->min_nodes == 1))
         return e ? e : settle_alone(r);
     if (port == 0 || !o->torchrun.endpoint[0])
-        return err_set(r->e, ERR_USAGE, "%u pods and --rdzv-endpoint=%.80s: "
+        return err_set(r->e, ERR_USAGE, "%u pods and %s--rdzv-endpoint%s%.80s: "
                        "the others cannot know where to meet; give "
                        "--rdzv-endpoint=HOST:PORT, the same to all",
-                       o->min_nodes, o->torchrun.endpoint);
+                       o->min_nodes, o->torchrun.endpoint[0] ? "" : "no ",
+                       o->torchrun.endpoint[0] ? "=" : "",
+                       o->torchrun.endpoint);
     if (o->node_rank != 0)
         (void)snprintf(o->topology.warning, sizeof o->topology.warning,
                        "node rank %u is not used with c10d: ranks are by "

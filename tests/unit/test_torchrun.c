@@ -256,7 +256,8 @@ static const struct {
     {"torchrun x", "PET_RDZV_BACKEND=etcd-v2", "PET_RDZV_BACKEND=etcd-v2: etcd "
                                                "is not served"},
     {"torchrun --rdzv-backend zeus x", NULL, "use one of: static, c10d"},
-    {"torchrun --nnodes 2 --rdzv-backend c10d x", NULL, "where to meet"},
+    {"torchrun --nnodes 2 --rdzv-backend c10d x", NULL, "2 pods and no "
+     "--rdzv-endpoint: the others cannot know where to meet"},
     {"torchrun --nnodes 2 --rdzv-backend c10d --rdzv-endpoint a:0 x", NULL,
      "where to meet"},
     {"torchrun --standalone --nnodes 2 x", NULL, "could not join"},
