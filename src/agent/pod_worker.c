@@ -97,10 +97,11 @@ void pod_worker_exit(struct pod *p, uint64_t now_ms, const struct pod_exit *x)
         pod_take_queue(p, now_ms);
         return;
     }
-    /* A KILL of agent's own is never a cause. */
+    /* A KILL of agent's own is never a cause; nor are the other ways to end
+     * of those that are stopped already. */
     if (!ok && !hung && (first || (p->settle_ms && !p->sup.killed))) {
         pod_describe_exit(p, x, &f);
-        if (first || failure_beats(&f, &p->failure))
+        if (first || (failure_is_death(&f) && failure_beats(&f, &p->failure)))
             p->failure = f;
     }
     pod_take_news(p, now_ms,

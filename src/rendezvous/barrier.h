@@ -34,6 +34,8 @@
 #define BARRIER_LATE_MS 2000       /* For frames on their way, beyond that. */
 #define BARRIER_RESUME_MS 2000     /* The same incarnation may come back. */
 #define BARRIER_SETTLE_MS 60       /* After a failure: was another its cause? */
+#define BARRIER_PEER_MS 500        /* The same where its words are that a peer
+                                      ended: that one may still be at it. */
 #define BARRIER_PROBE_MS 2000      /* A live rank answers within this. */
 #define BARRIER_HELLO_MS 10000     /* A connection is admitted within this. */
 #define BARRIER_SUMMARY_MS 10000   /* Who is missing, this often. */

@@ -176,13 +176,19 @@ static void count_loss(struct barrier *b, uint64_t now_ms,
                                     "restart");
 }
 
+static uint64_t settled_at(const struct barrier *b)
+{
+    return b->suspect_ms + (failure_follows(&b->suspect) ? BARRIER_PEER_MS
+                                                         : BARRIER_SETTLE_MS);
+}
+
 void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
 {
     if (!b->suspect_ms || failure_beats(f, &b->suspect))
         b->suspect = *f;
     if (!b->suspect_ms)
         b->suspect_ms = now_ms ? now_ms : 1;
-    bar_wake(b, b->suspect_ms + BARRIER_SETTLE_MS);
+    bar_wake(b, settled_at(b));
     bar_settle(b, now_ms);
 }
 
@@ -202,8 +208,8 @@ void bar_settle(struct barrier *b, uint64_t now_ms)
     if (!b->suspect_ms || b->phase != BAR_RUN)
         return;
     if (b->cfg.nnodes > 1 && b->counts[PEER_RUNNING] > 0 &&
-        now_ms < b->suspect_ms + BARRIER_SETTLE_MS) {
-        bar_wake(b, b->suspect_ms + BARRIER_SETTLE_MS);
+        now_ms < settled_at(b)) {
+        bar_wake(b, settled_at(b));
         return;
     }
     settle_now(b, now_ms);

@@ -44,10 +44,15 @@ struct failure {
                                     the worker's error file. */
 };
 
-/* Pure. Whether `a` is the more likely cause of two failures of one round that
- * are some milliseconds apart. When a worker dies its peers see their
- * connections close and end, too, at times before the kernel has reported the
- * first death; but nobody dies of SIGKILL or SIGSEGV because a peer did. */
+/* All pure. When a worker dies its peers see their connections close and end,
+ * too, at times before the kernel has reported the first death. */
+
+/* A worker whose last words tell that another rank ended first. */
+bool failure_follows(const struct failure *f);
+/* It was killed in a way that no peer's end and no stop leads to. */
+bool failure_is_death(const struct failure *f);
+/* Whether `a` is the more likely cause of two failures of one round that are
+ * some milliseconds apart, and neither of them of a worker that was stopped. */
 bool failure_beats(const struct failure *a, const struct failure *b);
 
 #endif

@@ -152,6 +152,7 @@ static bool add_known(struct text *t, const char *line,
     text_add(t, "%s", p->hint);
     switch (p->more) {
     case HINT_PLAIN:
+    case HINT_PEER:
         break;
     case HINT_SHM:
         add_shm(t, facts);

@@ -10,6 +10,9 @@
     "--pids-limit) or the user's (`ulimit -u`); fewer data workers, or "       \
     "OMP_NUM_THREADS, need less"
 #define NCCL_MORE "; NCCL_DEBUG=INFO tells more"
+#define GLOO_PEER                                                              \
+    "another rank's process or the network to it failed first, and this one "  \
+    "noticed: look at the other ranks' last lines"
 
 /* The first row that fits a line wins; case does not matter. */
 static const struct verdict_pattern patterns[] = {
@@ -107,10 +110,15 @@ static const struct verdict_pattern patterns[] = {
      "the rank that this line names came late or not at all: it is stopped, "
      "hangs, or runs other code; look at that one", HINT_PLAIN},
     {"died or failed: its connection", NULL,
-     "the rank that this line names ended first: look at that one", HINT_PLAIN},
+     "the rank that this line names ended first: look at that one", HINT_PEER},
     {"ncclRemoteError", NULL,
      "another rank's process or the network to it failed first: look there"
-     NCCL_MORE, HINT_PLAIN},
+     NCCL_MORE, HINT_PEER},
+    {"Connection closed by remote peer", NULL,
+     "another rank's process or the network to it failed first: look there"
+     NCCL_MORE, HINT_PEER},
+    {"gloo/transport/", "Connection closed by peer", GLOO_PEER, HINT_PEER},
+    {"gloo/transport/", "Connection reset by peer", GLOO_PEER, HINT_PEER},
     {"ncclSystemError", NULL,
      "a system call of NCCL failed: often the network interface "
      "(NCCL_SOCKET_IFNAME), a peer that is gone, or a small /dev/shm"
@@ -203,8 +211,9 @@ static const struct verdict_pattern patterns[] = {
      "the program was likely built for a newer CPU than this node has",
      HINT_PLAIN},
     {"terminate called without an active", NULL,
-     "a C++ thread was still at work as the program ended; a Python program on "
-     "gloo that was done already: os._exit(0) after destroy_process_group() "
+     "a C++ thread was still at work as the program ended; if an exception "
+     "came before, that one is the cause; a Python program on gloo that was "
+     "done already: os._exit(0) after destroy_process_group() "
      "(pytorch/pytorch#190489)", HINT_PLAIN},
     {"unrecognized arguments", NULL,
      "the program does not know an argument: options of agent come before the "
@@ -222,17 +231,27 @@ static const struct verdict_pattern patterns[] = {
      "the pod (runAsUser, fsGroup)", HINT_PLAIN},
 };
 
+static bool fits(const struct verdict_pattern *p, const char *text)
+{
+    return strcasestr(text, p->words) &&
+           (!p->also || strcasestr(text, p->also));
+}
+
+bool verdict_pattern_of_peer(const char *tail)
+{
+    for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (patterns[i].more == HINT_PEER && fits(&patterns[i], tail))
+            return true;
+    return false;
+}
+
 const struct verdict_pattern *verdict_pattern_of(const char *line)
 {
     /* A warning of torch's, in an error's words: no program ends of it. */
     if (strcasestr(line, "Failed to initialize NumPy"))
         return NULL;
-    for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        const struct verdict_pattern *p = &patterns[i];
-
-        if (strcasestr(line, p->words) &&
-            (!p->also || strcasestr(line, p->also)))
-            return p;
-    }
+    for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
+        if (fits(&patterns[i], line))
+            return &patterns[i];
     return NULL;
 }

@@ -3,12 +3,15 @@
 #ifndef SUPERVISE_VERDICT_PATTERNS_H
 #define SUPERVISE_VERDICT_PATTERNS_H
 
+#include <stdbool.h>
+
 #define HINT_SHM_FIX                                                        \
     "in Kubernetes mount an emptyDir of medium: Memory at /dev/shm, with "     \
     "docker use --shm-size, or use fewer data workers"
 
 enum verdict_more { /* What of verdict_facts is added to the hint. */
     HINT_PLAIN,
+    HINT_PEER, /* Nothing. The line is of a rank that saw another one end. */
     HINT_SHM,  /* The state of /dev/shm. */
     HINT_KILL, /* As for SIGKILL. */
     HINT_PORT, /* Who holds the port. */
@@ -24,5 +27,7 @@ struct verdict_pattern {
 
 /* NULL: the line says nothing that is known. */
 const struct verdict_pattern *verdict_pattern_of(const char *line);
+/* A line of the tail tells that another rank ended first. */
+bool verdict_pattern_of_peer(const char *tail);
 
 #endif

@@ -140,6 +140,48 @@ static void test_the_cause_wins(void **state)
     assert_int_equal(last.failure.code, 137);
 }
 
+static struct wire_msg failed_of_peer(int code, int signo)
+{
+    struct wire_msg m = failed(code, signo);
+
+    (void)snprintf(m.failure.tail, sizeof m.failure.tail, "%s",
+                   "RuntimeError: [/gloo/transport/tcp/pair.cc:553] "
+                   "Connection closed by peer [10.0.0.2]:1");
+    return m;
+}
+
+/* Who saw a peer's connection close ends before that peer, which Python takes
+ * long to end; a crash of such a rank is no better a cause. */
+static void test_the_peer_that_ended_first(void **state)
+{
+    (void)state;
+    run_all(3);
+    say(1000, 1, failed_of_peer(139, 11));
+    say(1010, BARRIER_LOCAL, failed_of_peer(1, 0));
+    barrier_timeout(&b, 1000 + BARRIER_SETTLE_MS);
+    told("");
+    say(1000 + BARRIER_PEER_MS - 1, 2, failed(7, 0));
+    told("0:STOP 1:STOP 2:STOP ");
+    assert_int_equal(last.failure.code, 7);
+
+    run_all(3); /* The other way around. */
+    say(1000, 2, failed(7, 0));
+    say(1010, 1, failed_of_peer(139, 11));
+    barrier_timeout(&b, 1000 + BARRIER_SETTLE_MS);
+    assert_int_equal(last.kind, WIRE_STOP);
+    assert_int_equal(last.failure.code, 7);
+
+    run_all(3); /* Nobody else: the first of them. */
+    say(1000, 1, failed_of_peer(1, 0));
+    say(1010, 2, failed_of_peer(139, 11));
+    barrier_timeout(&b, 999 + BARRIER_PEER_MS);
+    told("");
+    assert_int_equal(barrier_deadline(&b), 1000 + BARRIER_PEER_MS);
+    barrier_timeout(&b, 1000 + BARRIER_PEER_MS);
+    told("0:STOP 1:STOP 2:STOP ");
+    assert_int_equal(last.failure.code, 1);
+}
+
 static void test_lost_pod(void **state)
 {
     (void)state;
@@ -301,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_held_rank),
         cmocka_unit_test(test_restart_and_budget),
         cmocka_unit_test(test_the_cause_wins),
+        cmocka_unit_test(test_the_peer_that_ended_first),
         cmocka_unit_test(test_lost_pod),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_timeout_names_the_missing),

@@ -103,6 +103,23 @@ static void test_a_kill_beats_its_consequence(void **state)
     assert_int_equal(sent.failure.rank, 3);
 }
 
+/* Words of a peer that ended, and then one that is stopped and exits: it need
+ * not have been that peer. */
+static void test_a_stopped_worker_is_no_cause(void **state)
+{
+    struct pod_exit x = {.code = 1, .hint = "", .tail = "RuntimeError: [/gloo"
+                         "/transport/tcp/pair.cc:553] Connection closed by "
+                         "peer [10.0.0.2]:1"};
+
+    (void)state;
+    member_runs();
+    pod_worker_exit(&p, 10, &x);
+    ends(11, 1, 3);
+    told("kill1:15 sweep:15 FAILED ");
+    assert_int_equal(sent.failure.code, 1);
+    assert_int_equal(sent.failure.rank, 2);
+}
+
 static void test_failure_settles_in_time(void **state)
 {
     (void)state;
@@ -336,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_failure_and_restart),
         cmocka_unit_test(test_tidy),
         cmocka_unit_test(test_a_kill_beats_its_consequence),
+        cmocka_unit_test(test_a_stopped_worker_is_no_cause),
         cmocka_unit_test(test_failure_settles_in_time),
         cmocka_unit_test(test_no_failure_is_lost),
         cmocka_unit_test(test_term),

@@ -156,6 +156,10 @@ static void test_hints_of_more_lines(void **state)
         {1, 0, {0}, "torch.distributed.DistStoreError: Timed out after 61 "
          "seconds waiting for clients. 1/2 clients joined.",
          {"not all ranks came"}},
+        {1, 0, {0}, "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/"
+         "tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:37265. This is "
+         "typically caused by a remote worker crashing.",
+         {"another rank's process", "other ranks' last lines"}},
         {2, 0, {0}, "train.py: error: unrecognized arguments: --nproc 4",
          {"before the command"}},
         {127, 0, {0}, "/usr/bin/env: 'python\\r': No such file or directory",
@@ -169,7 +173,8 @@ static void test_hints_of_more_lines(void **state)
          "Fatal Python error: Aborted\n\n"
          "Thread 0x00007f752be6db80 (most recent call first):\n"
          "  <no Python frame>\n",
-         {"C++ thread was still at work", "os._exit(0) after"}},
+         {"C++ thread was still at work", "an exception came before",
+          "os._exit(0) after"}},
     };
 
     (void)state;
