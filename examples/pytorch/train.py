@@ -15,6 +15,7 @@ import os
 import signal
 import struct
 import sys
+import traceback
 from datetime import timedelta
 
 import torch
@@ -196,9 +197,26 @@ def main():
     dist.destroy_process_group()
 
 
+def run():
+    """The exit status of main, as Python gives it; Ctrl-C is left to Python."""
+    try:
+        main()
+    except SystemExit as e:
+        if isinstance(e.code, str):
+            print(e.code, file=sys.stderr)
+        return e.code if isinstance(e.code, int) else int(e.code is not None)
+    except Exception:
+        traceback.print_exc()
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    main()
-    # Past the interpreter's own end: a thread of gloo that lets go of its last
-    # tensor meanwhile aborts there (pytorch/pytorch#190489; seen with 2.13).
+    # Past the interpreter's own end, however main ended: threads of gloo may
+    # crash in it (pytorch/pytorch#190489; seen with 2.13), also those of peers,
+    # whose connections it closes: they would end before this process, and be
+    # taken for the cause.
+    status = run()
     sys.stdout.flush()
-    os._exit(0)
+    sys.stderr.flush()
+    os._exit(status)
