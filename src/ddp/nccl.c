@@ -1,5 +1,6 @@
 /* nccl: see nccl.h. */
 #include "ddp/nccl.h"
+#include "ddp/blame.h"
 #include "ddp/clock.h"
 #include "ddp/fault.h"
 #include "ddp/nccl_parts.h"
@@ -211,7 +212,11 @@ int ddp_nccl_run(struct ddp_comm *c, const struct ddp_request *q, void *stream,
     int rc = 0;
 
     ddp_watch_begin(&w, c, q, err);
-    if (!c->nccl)
+    c->n_calls++;
+    /* One that is over soon would not look. */
+    if (atomic_load(&c->is_aborted))
+        rc = ddp_blame_aborted(c, q, err);
+    else if (!c->nccl)
         rc = ddp_nccl_make(&w);
     if (!rc)
         rc = carry_out(c->nccl, &w, stream);

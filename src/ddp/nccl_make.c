@@ -91,6 +91,7 @@ static int exchange(struct ddp_comm *c, const struct greeting *mine,
     all[c->rank] = *mine;
     if (c->size == 1)
         return 0;
+    c->n_calls--; /* It is no call of its own, and is counted there. */
     return ddp_host_run(c, &q, err);
 }
 

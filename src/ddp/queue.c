@@ -8,9 +8,13 @@
 /* All that is queued, by the thread that is in the call. */
 static int drain(struct ddp_comm *c, const char *name, struct ddp_error *e)
 {
-    if (!c->broken.code && atomic_load(&c->is_aborted) && c->size == 1)
-        (void)ddp_fault(&c->broken, DDP_EABORTED, c->rank, c->rank,
+    struct ddp_error own;
+
+    if (!c->broken.code && atomic_load(&c->is_aborted)) {
+        (void)ddp_fault(&own, DDP_EABORTED, c->rank, c->rank,
                         "%s: aborted by ddp_abort", name);
+        ddp_comm_break(c, &own);
+    }
     if (!c->broken.code)
         (void)ddp_nccl_drain(c, &c->broken);
     if (c->broken.code)

@@ -12,6 +12,7 @@
  *   ddp_device reducer     gradients in device memory, over some steps
  *   ddp_device leave       a reducer is freed while its buckets are queued
  *   ddp_device abort       rank 0 is aborted by a thread while all wait
+ *   ddp_device aborted N   rank 0 is aborted between calls; 1: it waits then
  * An error is `rank R: code C peer P: TEXT`, and status 3. */
 #include "ddp.h"
 
@@ -271,6 +272,19 @@ static int leave(struct ddp_error *e)
     return ddp_barrier(comm, e) ? fail(e) : 0;
 }
 
+/* A call that would be over at once is none any more. */
+static int aborted(int waits, struct ddp_error *e)
+{
+    if (loop(2, 0, e))
+        return 1; /* Said. */
+    if (ddp_rank(comm) == 0) {
+        (void)ddp_abort(comm);
+        if (waits)
+            return ddp_wait(comm, e) ? fail(e) : 0;
+    }
+    return loop(1, 0, e);
+}
+
 static void *abort_it(void *arg)
 {
     (void)usleep(300000);
@@ -311,6 +325,8 @@ int main(int argc, char **argv)
     }
     else if (!strcmp(what, "loop") || !strcmp(what, "die"))
         rc = loop(n, what[0] == 'd', &e);
+    else if (!strcmp(what, "aborted"))
+        rc = aborted(n, &e);
     else if (!strcmp(what, "abort")) {
         if (ddp_rank(comm) == 0 &&
             pthread_create(&thread, NULL, abort_it, comm) != 0)

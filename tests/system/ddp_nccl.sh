@@ -58,8 +58,8 @@ for via in auto tcp; do
     is "$via: who queues is told who died" \
         "$(grep -c 'rank 2 died or failed' "$T/out")" 2
     ranks 3 fine die 3
-    is "$via: who lives is told who died" \
-        "$(grep -c 'rank 2 died or failed' "$T/out")" 2
+    is "$via: who lives is told who died, and in which call" \
+        "$(grep -c '(call 3): rank 2 died or failed' "$T/out")" 2
 done
 unset DDP_TRANSPORT
 FAKE_RANK=1 ranks 3 'no wait' reducer
@@ -149,6 +149,10 @@ each "the same of queued calls" \
     'rank 1: NCCL: an illegal memory access was encountered'
 ranks 3 'stream hangs' abort
 each "ddp_abort ends a wait, on all ranks" 'code -8 peer 0: .*aborted by'
+ranks 3 fine aborted 0
+each "and the next call, be it ever so short" 'code -8 peer 0: .*aborted by'
+ranks 3 fine aborted 1
+each "a wait for nothing, too" 'code -8 peer 0: .*ddp_wait: aborted by'
 export DDP_TIMEOUT=3s
 FAKE_RANK=0 ranks 3 'id hangs' loop 1
 each "an id that rank 0 waits for in vain ends with the deadline" \
