@@ -104,6 +104,8 @@ void ddp_nccl_hint(int result, const char *last, char *out, size_t cap)
     else if (result == DDP_NCCL_CUDA_ERROR)
         (void)snprintf(out, cap, "a kernel or a copy before this call failed, "
                        "or the driver is older than this NCCL needs");
+    else if (result == DDP_NCCL_INVALID_USAGE) /* From 2.23 or so on. */
+        (void)wrong_interface(out, cap);
     else if (result == DDP_NCCL_SYSTEM_ERROR ||
              result == DDP_NCCL_INTERNAL_ERROR) {
         if (!wrong_interface(out, cap) && !small_shm(out, cap) &&

@@ -31,7 +31,7 @@ static void open_it(void *arg)
 {
     struct opening *o = arg;
     struct greeting *g = &o->g;
-    const char *last;
+    const char *last, *text, *advice;
     char hint[100];
     int r;
 
@@ -43,9 +43,12 @@ static void open_it(void *arg)
     if (g->ready)
         return;
     last = o->lib.last_error(NULL);
+    text = o->lib.text(r);
+    advice = strstr(text, " ("); /* "run with NCCL_DEBUG": room is short. */
     ddp_nccl_hint(r, last ? last : "", hint, sizeof hint);
-    (void)snprintf(g->why, sizeof g->why, "ncclGetUniqueId: %.40s%s%.60s%s%s",
-                   o->lib.text(r), last ? ": " : "", last ? last : "",
+    (void)snprintf(g->why, sizeof g->why, "ncclGetUniqueId: %.*s%s%.60s%s%s",
+                   advice && advice - text < 40 ? (int)(advice - text) : 40,
+                   text, last ? ": " : "", last ? last : "",
                    hint[0] ? "; likely: " : "", hint);
 }
 

@@ -107,6 +107,9 @@ each "ranks with two versions" \
 FAKE_RANK=0 ranks 3 'no id' loop 1
 each "rank 0 makes no id" \
     'rank 0: ncclGetUniqueId: unhandled system error: Call to socket failed'
+FAKE_RANK=0 NCCL_SOCKET_IFNAME=eth99 ranks 3 'no interface' loop 1
+each "as its interface is not there" \
+    'ncclGetUniqueId: invalid usage: Bootstrap : no socket interface found; likely: NCCL_SOCKET_IFNAME=eth99 names no interface'
 FAKE_RANK=1 ranks 3 'init fails' loop 1
 each "the start fails on one rank" \
     'rank 1: NCCL connects the ranks: unhandled system error \(2\): Call to socket failed: No route to host; likely: '

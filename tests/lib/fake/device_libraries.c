@@ -350,6 +350,8 @@ int ncclGetUniqueId(struct id *id)
 
     if (goes_wrong("no id"))
         return 2;
+    if (goes_wrong("no interface"))
+        return 5;
     if (goes_wrong("id hangs"))
         for (;;)
             (void)pause();
@@ -527,13 +529,16 @@ int ncclCommAbort(struct comm *c)
 
 const char *ncclGetErrorString(int e)
 {
-    return e == 2 ? "unhandled system error" : e == 6 ? "remote process error"
-                                                      : "internal error";
+    return e == 2   ? "unhandled system error"
+           : e == 5 ? "invalid usage (run with NCCL_DEBUG=WARN for details)"
+           : e == 6 ? "remote process error" : "internal error";
 }
 
 const char *ncclGetLastError(struct comm *c)
 {
     (void)c;
+    if (goes_wrong("no interface"))
+        return "Bootstrap : no socket interface found";
     return goes_wrong("init fails") || goes_wrong("no id")
                ? "Call to socket failed: No route to host" : "";
 }
