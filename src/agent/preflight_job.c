@@ -1,6 +1,8 @@
 /* preflight_job: see preflight_job.h. */
 #include "agent/preflight_job.h"
 
+#include "base/variable.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +27,8 @@ void preflight_job_of(const struct options *o, unsigned nproc,
     ret->procs_per_gpu = o->procs_per_gpu;
     ret->binds_gpus = o->bind_gpus;
     ret->coordinates = o->node_rank == 0 && !o->any_node_rank;
+    ret->names_way = o->nccl_ifname &&
+                     !variable_find(envp, "NCCL_SOCKET_IFNAME");
     ret->master_addr = o->master_addr;
     ret->barrier_port = o->barrier_port;
     ret->node_rank = o->node_rank;

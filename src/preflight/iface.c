@@ -119,7 +119,7 @@ static void look(const struct preflight_sink *s, bool ask)
         return;
     }
     at = net_find(&l, way, strlen(way));
-    choice = net_choice(&l, spec);
+    choice = s->job->names_way ? at : net_choice(&l, spec);
     if (at && !at->is_loopback && choice != at)
         say_choice(s, choice ? choice->name : NULL, way, spec);
     else if (ask)

@@ -53,6 +53,7 @@ struct preflight_job { /* What the pod is for. Strings are borrowed. */
     unsigned procs_per_gpu; /* So many share one; 0: as 1. */
     bool binds_gpus;        /* Each worker sees its own alone. */
     bool coordinates;   /* It is, or may be, node rank 0. */
+    bool names_way;     /* NCCL is told which interface leads there. */
     const char *master_addr;
     unsigned barrier_port;
     unsigned node_rank;

@@ -254,17 +254,26 @@ is "a full one may be emptied: 20" "$rc" 20
 has "by its name" "$T/out" "retryable +storage .*--log-dir: .*No space left"
 
 # Two interfaces, and NCCL would take the wrong one.
-if unshare -n ip link show lo >/dev/null 2>&1; then
+two_ways() # ARGS
+{
     unshare -n sh -c 'ip link set lo up
         for i in "aaa0 10.9.0.1" "net1 10.8.0.1"; do set -- $i "$@"
             ip link add $1 type veth peer name $1p; ip link set $1p up
             ip addr add $2/24 dev $1; ip link set $1 up; shift 2; done
         exec "$@"' - timeout 60 "$agent" preflight --preflight iface --nnodes 2 \
-        --node-rank 1 --master-addr 10.8.0.2 --json >"$T/out" 2>"$T/err"
-    is "P62: NCCL's interface is not the one that leads to pod 0" "$?" 10
+        --node-rank 1 --master-addr 10.8.0.2 "$@" >"$T/out" 2>"$T/err"
+    rc=$?
+}
+if unshare -n ip link show lo >/dev/null 2>&1; then
+    two_ways --json
+    is "P62: NCCL's interface is not the one that leads to pod 0" "$rc" 10
     ok "both are named, and how to set it" test "$(get '"leave by net1" in \
         f[0]["what"] and "take aaa0" in f[0]["what"] and \
         "NCCL_SOCKET_IFNAME==net1" in f[0]["fix"]')" = True
+    two_ways --nccl-ifname barrier
+    is "unless agent is to tell it that one" "$rc" 0
+    NCCL_SOCKET_IFNAME=aaa two_ways --nccl-ifname barrier
+    is "and may, for what is set stays" "$rc" 10
     unshare -n timeout 60 "$agent" preflight --preflight iface --nnodes 2 \
         --node-rank 1 --master-addr 10.8.0.2 >"$T/out" 2>"$T/err"
     is "no interface but loopback: 20" "$?" 20
