@@ -81,6 +81,7 @@ void loop_after(struct loop *l)
     uint64_t at, now;
 
     (void)late_ms(l, loop_now());
+    loop_preflight_begun(l);
     while (l->n_unborn > 0 || l->sweep_asked || l->n_worker_sweeps > 0) {
         if (l->n_unborn > 0)
             loop_report_unborn(l);

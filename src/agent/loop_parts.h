@@ -308,6 +308,9 @@ bool loop_stage_died(struct loop *l, pid_t pid, int status);
 /* loop_preflight.c */
 /* The checks of --preflight LIST, if any; then loop_stage(). */
 void loop_preflight(struct loop *l);
+/* Once the job has begun no all-reduce of all pods comes about: a pod that was
+ * lost, or comes late, goes on without. */
+void loop_preflight_begun(struct loop *l);
 void loop_preflight_kill(struct loop *l);
 bool loop_preflight_died(struct loop *l, pid_t pid, int status);
 /* By default: cheap look-ups that warn. */

@@ -154,21 +154,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     loop_after(l);
 }
 
-void loop_preflight(struct loop *l)
+static void start(struct loop *l)
 {
-    struct loop_preflight *p;
+    struct loop_preflight *p = l->preflight;
     struct err e;
 
-    if (!l->plan->o->preflight_given || l->plan->o->preflight == 0) {
-        loop_stage(l);
-        return;
-    }
-    p = l->preflight = calloc(1, sizeof *p);
-    if (p) {
-        describe(l, &p->job);
-        p->job.asked = p->job.checks;
+    if (p)
         p->pid = preflight_child_start(&p->job, &p->fd, &e);
-    }
     if (!p || p->pid < 0) {
         log_error("%s", p ? e.text : "no memory for preflight");
         if (p)
@@ -178,6 +170,44 @@ void loop_preflight(struct loop *l)
         return;
     }
     p->watch = watch_new(l, p->fd, on_readable, NULL);
+}
+
+void loop_preflight(struct loop *l)
+{
+    struct loop_preflight *p;
+
+    if (!l->plan->o->preflight_given || l->plan->o->preflight == 0) {
+        loop_stage(l);
+        return;
+    }
+    p = l->preflight = calloc(1, sizeof *p);
+    if (p) {
+        describe(l, &p->job);
+        p->job.asked = p->job.checks;
+    }
+    start(l);
+}
+
+void loop_preflight_begun(struct loop *l)
+{
+    struct loop_preflight *p = l->preflight;
+    uint32_t round = l->pod.bar ? l->pod.bar->round : l->pod.round;
+
+    if (!p || p->over || p->pid <= 0 || round == 0 ||
+        !(p->job.checks & PREFLIGHT_BIT(ALLREDUCE)))
+        return;
+    log_info("preflight: the job has begun: its other pods make no all-reduce "
+             "any more, and this one makes none");
+    p->job.checks &= ~PREFLIGHT_BIT(ALLREDUCE);
+    (void)kill(p->pid, SIGKILL); /* And reaped as any other child. */
+    p->pid = 0;
+    close_pipe(p);
+    p->reader.got = 0;
+    p->worst.level = PREFLIGHT_PASS;
+    if (p->job.checks)
+        start(l); /* All the others anew. */
+    else
+        finish(l);
 }
 
 void loop_preflight_kill(struct loop *l)

@@ -168,6 +168,35 @@ SAW=$T/saw timeout -k 5 60 "$T/bin/agent" --barrier-port 65535 \
     --preflight allreduce -- echo trains >"$T/out" 2>"$T/err" </dev/null
 is "also where no port follows the barrier's" "$? $(cat "$T/out")" \
     "0 [rank0] trains"
+# One that is lost once the job has begun, and comes back: the others make no
+# all-reduce any more. Pod 0, too, which learns that of the others.
+begun() # RANK OPTIONS
+{
+    local r=$1
+    shift
+    SAW=$T/saw "$T/bin/agent" --nnodes 2 --node-rank "$r" --master-addr \
+        127.0.0.1 --barrier-port "$port" --barrier-timeout 30s --mesh off \
+        --restart-backoff 10ms:50ms "$@" -- sh -c '
+            [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] || exit 0
+            touch "$0.$RANK"; exec sleep 100' "$T/up" \
+        >"$T/out$r" 2>"$T/err$r" </dev/null &
+    pods[r]=$!
+}
+for lost in 1 0; do
+    port=$(free_port)
+    rm -f "$T"/up.*
+    begun 0 --preflight env,allreduce
+    begun 1 --preflight allreduce
+    ok "a job has begun" until_true 30 test -e "$T/up.0" -a -e "$T/up.1"
+    kill -KILL "${pods[lost]}"
+    wait "${pods[lost]}" 2>"$T/null"
+    begun $lost --preflight "$([ $lost = 1 ] && echo env,)allreduce"
+    wait "${pods[0]}"
+    codes=$?
+    wait "${pods[1]}"
+    is "pod $lost was lost and comes back: no all-reduce" "$codes $?" "0 0"
+    has "that is said" "$T/err$lost" 'preflight: the job has begun: '
+done
 # A pod that is lost meanwhile.
 printf '#!/bin/sh\necho here >"%s/at.$RANK"; exec sleep 100\n' "$T" \
     >"$T/bin/agent-allreduce"
