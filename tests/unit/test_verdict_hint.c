@@ -157,8 +157,8 @@ static void test_hints_of_more_lines(void **state)
          "seconds waiting for clients. 1/2 clients joined.",
          {"not all ranks came"}},
         {1, 0, {0}, "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/"
-         "tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:37265. This is "
-         "typically caused by a remote worker crashing.",
+         "tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:37265. This "
+         "is typically caused by a remote worker crashing.",
          {"another rank's process", "other ranks' last lines"}},
         {2, 0, {0}, "train.py: error: unrecognized arguments: --nproc 4",
          {"before the command"}},
