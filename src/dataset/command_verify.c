@@ -158,8 +158,9 @@ int dataset_command_verify(const struct options *o)
                       "--structure DIR");
         return failed(&e);
     }
-    if (o->structure && o->n_args == 1 && stat(o->args[0], &st) == 0 &&
-        S_ISDIR(st.st_mode))
+    /* What is missing was meant as a folder, too. */
+    if (o->structure && o->n_args == 1 &&
+        (stat(o->args[0], &st) != 0 || S_ISDIR(st.st_mode)))
         return verify_folder(o->args[0], o->quiet > 0);
     return verify_manifest(o);
 }

@@ -82,6 +82,7 @@ mistake 66 "manifest '/no/set.json' is missing" --dataset /no/set.json -- true
 mistake 66 "missing \(without --source .* the manifest's folder" \
     --dataset away.json -- true
 mistake 66 'is DIR, .* where they are\?' verify away.json
+mistake 66 "folder '/no' is missing" verify --structure /no
 mistake 66 "source folder '/no' is missing;" --dataset away.json --source /no \
     -- true
 mistake 65 "$gz' has sha256 .*the manifest says .*; agent verify \
