@@ -6,7 +6,8 @@ WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT. The data are MNIST's four
 files on disk; nothing is ever downloaded. NCCL where each worker of the pod
 has a GPU, else gloo on CPUs. Needs PyTorch alone.
 
-    agent --nproc 2 --dataset examples/digits/manifest.json -- \
+    agent --nproc 2 --dataset examples/digits/manifest.json \
+        --stage /tmp/stage -- \
         python examples/pytorch/train.py --checkpoint /tmp/digits.pt
 """
 import argparse
