@@ -9,8 +9,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,17 +24,21 @@ static void write_termination_log(const struct options *o, const char *text)
 {
     const char *path = o->termination_log;
     int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NONBLOCK;
-    int fd;
+    int fd = path ? result_file_own(path) : -1;
+    /* Among agent's own lines it ends as they do. */
+    struct iovec v[2] = {{(void *)(uintptr_t)text, strlen(text)},
+                         {(void *)(uintptr_t)"\n", fd < 0 ? 0 : 1}};
 
-    fd = open(path ? path : TERMINATION_LOG, path ? flags | O_CREAT : flags,
-              0644);
+    if (fd < 0)
+        fd = open(path ? path : TERMINATION_LOG, path ? flags | O_CREAT : flags,
+                  0644);
     if (fd < 0) {
         if (path)
             log_warning("--termination-log %s: %s, going on", path,
                         strerror(errno));
         return;
     }
-    if (write(fd, text, strlen(text)) < 0 && path)
+    if (writev(fd, v, 2) < 0 && path)
         log_warning("--termination-log %s: %s, going on", path,
                     strerror(errno));
     (void)close(fd);

@@ -25,12 +25,50 @@ static bool is_descriptor(const char *path)
     return false;
 }
 
+/* The number of the descriptor of this process that `path` names, or -1. */
+static int number_of(const char *path)
+{
+    static const char *const names[] = {"/dev/stdin", "/dev/stdout",
+                                        "/dev/stderr"};
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    char *end;
+
+    for (int i = 0; i < 3; i++)
+        if (strcmp(path, names[i]) == 0)
+            return i;
+    for (unsigned i = 0; i < 2; i++) {
+        size_t n = strlen(folders[i]);
+        long fd;
+
+        if (strncmp(path, folders[i], n) != 0)
+            continue;
+        fd = strtol(path + n, &end, 10);
+        return end != path + n && *end == '\0' && fd >= 0 && fd < INT_MAX
+                   ? (int)fd : -1;
+    }
+    return -1;
+}
+
+int result_file_own(const char *path)
+{
+    struct stat st;
+    int fd = number_of(path);
+
+    if (fd < 0 || fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) ||
+        (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+        return -1;
+    return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 int result_file_open(struct result_file *f, const char *path)
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
 
     f->temp[0] = '\0';
+    f->fd = result_file_own(path);
+    if (f->fd >= 0)
+        return 0;
     if (exists && (!S_ISREG(st.st_mode) || is_descriptor(path))) {
         /* Where nobody reads a FIFO it must not wait. */
         f->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY |

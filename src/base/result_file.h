@@ -16,6 +16,12 @@ struct result_file {
     char temp[PATH_MAX + 32]; /* "": it is written to as it is. */
 };
 
+/* Where `path` names a descriptor of this process that is a plain file
+ * (/dev/stdout): another one for it, at the place where that one is. To open
+ * the name would give a place of its own, and what is written by both lies on
+ * top of each other. Else -1. */
+int result_file_own(const char *path);
+
 /* 0 or a negative errno. Then result_file_close() must follow. */
 int result_file_open(struct result_file *f, const char *path);
 /* Append. 0 or a negative errno; waits RESULT_FILE_WAIT_MS at most. */

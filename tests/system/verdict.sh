@@ -174,6 +174,13 @@ run --report "$T/null" -- true
 is "report: a device stays one" "$(readlink "$T/null")" /dev/null
 "$agent" -q --report /proc/self/fd/1 -- true >"$T/piped" 2>"$T/err"
 has "report: a descriptor's file is where it goes" "$T/piped" '"class": ?"ok"'
+"$agent" --report /dev/stdout --termination-log /dev/stderr --max-restarts 0 -- \
+    sh -c 'echo words >&2; exit 6' >"$T/all" 2>&1 </dev/null
+is "report: in the file of agent's own lines it has a place of its own" \
+    "$(grep -c '^.rank0. words$' "$T/all") $(grep -c "^agent.*  words$" "$T/all"
+    ) $(sed -n '/^{$/,/^}$/p' "$T/all" | python3 -c 'import json, sys
+print(json.load(sys.stdin)["exit_code"])')" '1 1 6'
+has "log: and that of the container, too" "$T/all" '^failed with exit code 6: .*'
 ln -s r.json "$T/link"
 run --report "$T/link" --max-restarts 0 -- sh -c 'exit 6'
 is "report: a link stays one" "$(readlink "$T/link") $(member '["exit_code"]')" \
