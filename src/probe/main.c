@@ -5,6 +5,7 @@
 #include "base/stops.h"
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,6 +102,7 @@ static int print_all(const char *only, unsigned timeout_ms)
 
 int main(int argc, char **argv)
 {
+    static const struct sigaction plain;
     static const struct option longs[] = {
         {"only", required_argument, NULL, 'o'},
         {"timeout", required_argument, NULL, 't'},
@@ -115,6 +117,7 @@ int main(int argc, char **argv)
 
     (void)std_fds_fill();
     stops_end_init();
+    (void)sigaction(SIGCHLD, &plain, NULL); /* Ignored, no status would come. */
     if (argc > 0)
         argv[0] = name;
     while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {

@@ -81,6 +81,11 @@ is "the rest is told all the same" "$(get 'p["nccl"]["found"]')" True
 fake crash
 is "a driver that crashes" "$(get 'p["gpu"]["why"]')" \
     'the library crashes: Segmentation fault'
+FAKE=crash LD_LIBRARY_PATH=$T/lib python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$probe" >"$T/out" 2>"$T/err"
+is "also where SIGCHLD is ignored" "$(get 'p["gpu"]["why"]')" \
+    'the library crashes: Segmentation fault'
 # A process that the library has started has all that is open there.
 export FAKE_PID=$T/left
 fake leaves --only gpu --timeout 20
