@@ -33,6 +33,9 @@ static void kill_what_is_left(const char *cookie, uint64_t brand,
                            .n_sessions = n};
     unsigned quiet = 0;
 
+    /* Each leads a group, too: that needs no /proc. */
+    for (unsigned i = 0; i < n; i++)
+        (void)kill(-sessions[i], SIGKILL);
     /* Twice in a row nothing: a process that was just forked is seen too. */
     for (unsigned i = 0; i < GUARD_ROUNDS && quiet < 2; i++) {
         quiet = proc_signal_left(&q, SIGKILL, &one) == 0 ? quiet + 1 : 0;

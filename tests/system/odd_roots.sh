@@ -201,6 +201,14 @@ bare_agent --grace 1s -- sh -c '
 is "a bare root, PID 1: orphans, and one that stays" "$rc" 0
 has "they are reaped" "$T/err" '; [45][0-9][0-9] orphans reaped'
 
+# Its parent is PID 1 there; here a guard has to do without /proc.
+bare_agent() { in_root : chroot "$bare" /agent "$@"; }
+bare_agent --socket /s -- sh -c "sleep 36$$ | {
+    until /agent status --socket /s >/x; do sleep .05; done
+    kill -KILL \$PPID; cat; }"
+ok "a bare root: kill -9 of agent leaves nothing of a worker's group" \
+    until_true 20 sh -c "! pgrep -f '^sleep 36$$'"
+
 in_root 'mount --bind "$r" "$r" && mount -o remount,ro,bind "$r" &&
     mount --bind /usr "$r/usr"' chroot "$bare" sh -c '
     ! (: >/x) 2>/dev/null || exit 98
