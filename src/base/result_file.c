@@ -2,6 +2,7 @@
 #include "base/result_file.h"
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define LINKS_MAX 16
 
 /* A name of an open descriptor: the file behind it is somebody else's, even
  * where it is a plain one. */
@@ -60,10 +63,36 @@ int result_file_own(const char *path)
     return fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
+/* What a link names that is yet to be made, as open(2) would find it; links of
+ * its folder may stay. */
+static int follow(const char *path, char real[PATH_MAX])
+{
+    char to[PATH_MAX];
+    ssize_t n = -1;
+
+    if (!text_copy(real, PATH_MAX, path))
+        return -ENAMETOOLONG;
+    for (int i = 0; i < LINKS_MAX; i++) {
+        char *slash = strrchr(real, '/');
+        size_t at = slash ? (size_t)(slash + 1 - real) : 0;
+
+        n = readlink(real, to, sizeof to - 1);
+        if (n < 0)
+            return 0;
+        to[n] = '\0';
+        if (to[0] == '/')
+            at = 0;
+        if (!text_copy(real + at, PATH_MAX - at, to))
+            return -ENAMETOOLONG;
+    }
+    return -ELOOP;
+}
+
 int result_file_open(struct result_file *f, const char *path)
 {
     struct stat st;
     bool exists = stat(path, &st) == 0;
+    int r;
 
     f->temp[0] = '\0';
     f->fd = result_file_own(path);
@@ -77,10 +106,9 @@ int result_file_open(struct result_file *f, const char *path)
     }
     if (exists && !realpath(path, f->real))
         return -errno;
-    if (!exists && strlen(path) >= sizeof f->real)
-        return -ENAMETOOLONG;
-    if (!exists)
-        memcpy(f->real, path, strlen(path) + 1);
+    r = exists ? 0 : follow(path, f->real);
+    if (r != 0)
+        return r;
     (void)snprintf(f->temp, sizeof f->temp, "%s.%d.part", f->real,
                    (int)getpid());
     /* In a container the pid is always the same: of one that was killed. */

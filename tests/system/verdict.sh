@@ -185,6 +185,11 @@ ln -s r.json "$T/link"
 run --report "$T/link" --max-restarts 0 -- sh -c 'exit 6'
 is "report: a link stays one" "$(readlink "$T/link") $(member '["exit_code"]')" \
     'r.json 6'
+ln -s new/r.json "$T/early"
+mkdir "$T/new"
+run --report "$T/early" -- true
+is "report: also where what it names is yet to be made" \
+    "$(readlink "$T/early") $(ls "$T/new")" 'new/r.json r.json'
 # A pid comes again: in a container it is always the same one.
 sh -c ': >"$0.$$.part"; exec "$@" --report "$0" -- true' "$T/again" "$agent" \
     >"$T/out" 2>"$T/err"
