@@ -70,12 +70,13 @@ void tty_stopped(struct tty *t, pid_t worker, int signo)
         (signo != SIGTSTP && signo != SIGTTIN && signo != SIGTTOU))
         return;
     tty_take_back(t, false);
-    /* The kernel ignores it where no shell could wake this group again, and
-     * where this is PID 1. */
+    /* To the group, as it would have come from the terminal: who ignores TTIN
+     * there, as timeout(1) does, goes on. The kernel ignores it where no shell
+     * could wake this group again, and where this is PID 1. */
     sigemptyset(&stop);
-    (void)sigaddset(&stop, SIGTSTP);
+    (void)sigaddset(&stop, signo);
     (void)sigprocmask(SIG_UNBLOCK, &stop, NULL);
-    (void)kill(0, SIGTSTP);
+    (void)kill(0, signo);
     (void)sigprocmask(SIG_BLOCK, &stop, NULL);
     if (sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1)
         return; /* tty_continued() follows. */

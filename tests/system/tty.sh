@@ -111,6 +111,9 @@ is "in the background it stops where it reads" "$rc" 0
 in_shell "send '$agent' -- $ask &\n" 'expect up' "${stopped[@]}" \
     'send fg\n' 'expect sh .*ask' 'send ciao\n' 'expect got ciao' 'expect \$ '
 is "started in the background it leaves the terminal alone" "$rc" 0
+on_tty 'expect after' -- sh -c "timeout 1 '$agent' -- cat; echo after \$?"
+has "timeout(1), which is in the background, ends it where it reads" "$T/tty" \
+    'after 124'
 in_shell "send '$agent' -- env PS1=inner: bash --norc --noprofile -i\n" \
     'expect \ninner:' "send python3 '$T/job'\n" 'expect \nup' \
     'send \x1a' 'expect Stopped.*job' 'expect inner:' \
