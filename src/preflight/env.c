@@ -108,7 +108,7 @@ static void look_hcas(const struct preflight_sink *s, unsigned row,
     char path[PATH_MAX], names[160], wrong[256];
     const struct dirent *d;
     struct text t;
-    bool fits = false;
+    bool fits = check_rdma_is_off(s->job); /* Nobody reads it then. */
     DIR *dir;
 
     text_init(&t, names, sizeof names);
@@ -144,15 +144,21 @@ static void look_file(const struct preflight_sink *s, unsigned row,
 {
     char path[PATH_MAX];
     bool writes = rows[row].kind == FILE_WRITTEN;
-    const char *slash = strrchr(value, '/');
+    char *slash;
 
     (void)text_copy(path, sizeof path, value);
-    if (writes)
-        (void)snprintf(path, sizeof path, "%.*s",
-                       slash ? (int)(slash - value + 1) : 2,
-                       slash ? value : "./");
-    if (access(path, writes ? W_OK : R_OK) == 0)
+    if (access(path, writes ? W_OK : R_OK) == 0) /* /dev/stderr, say. */
         return;
+    if (writes) { /* NCCL puts host and process in the place of a %. */
+        path[strcspn(path, "%")] = '\0';
+        slash = strrchr(path, '/');
+        if (slash)
+            slash[1] = '\0';
+        else
+            (void)text_copy(path, sizeof path, "./");
+        if (access(path, W_OK) == 0)
+            return;
+    }
     say(s, row, value, strerror(errno),
         writes ? "make the folder, mount a volume there, or leave it out"
                : "mount the file (a ConfigMap), or leave it out");

@@ -145,6 +145,19 @@ static int reap(pid_t pid)
     }
 }
 
+static const char *fix_of_death(const struct one *o, bool in_time, int status)
+{
+    if (in_time && status != -1 && WIFSIGNALED(status) &&
+        WTERMSIG(status) == SIGKILL)
+        return "raise the memory limit: most likely the OOM killer was at work";
+    if (!in_time && (o->check == PREFLIGHT_DNS || o->check == PREFLIGHT_IFACE))
+        return "no name server of /etc/resolv.conf answers: look at the "
+               "cluster's DNS, the way to it, and the pod's dnsPolicy and "
+               "dnsConfig";
+    return "look at the volume, the device or the server behind it (dmesg on "
+           "the node); another node may do better";
+}
+
 static void say_died(struct one *o, bool in_time, int status, uint32_t limit)
 {
     struct preflight_finding f = finding_new(PREFLIGHT_RETRY);
@@ -166,12 +179,7 @@ static void say_died(struct one *o, bool in_time, int status, uint32_t limit)
                     step);
     FINDING_SET(f.why, "what a worker does in the same place would end "
                 "likewise");
-    FINDING_SET(f.fix, "%s", in_time && status != -1 && WIFSIGNALED(status) &&
-                        WTERMSIG(status) == SIGKILL
-                ? "raise the memory limit: most likely the OOM killer was at "
-                  "work"
-                : "look at the volume, the device or the server behind it "
-                  "(dmesg on the node); another node may do better");
+    FINDING_SET(f.fix, "%s", fix_of_death(o, in_time, status));
     take(o, &f);
 }
 

@@ -4,8 +4,10 @@
 
 #include "preflight/check.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -259,6 +261,47 @@ static void test_variables(void **state)
                      PREFLIGHT_FATAL);
     assert_int_equal(n_over, 2);
     assert_int_equal(n_found, 9);
+}
+
+/* For a user who may not write to its folder. */
+static void test_a_file_that_is_there(void **state)
+{
+    char file[160], folder[128], variable[200];
+    char *env[] = {variable, NULL};
+    int status;
+    pid_t pid;
+
+    (void)state;
+    put("/logs/file", "");
+    (void)snprintf(folder, sizeof folder, "%s/logs", root);
+    (void)snprintf(file, sizeof file, "%s/file", folder);
+    (void)snprintf(variable, sizeof variable, "NCCL_DEBUG_FILE=%s", file);
+    job.envp = env;
+    assert_int_equal(chmod(root, 0755), 0);
+    assert_int_equal(chmod(file, 0666), 0);
+    assert_int_equal(chmod(folder, 0555), 0);
+    pid = fork();
+    if (pid == 0)
+        _exit(getuid() == 0 && setuid(65534) != 0
+                  ? 99 : (int)run(PREFLIGHT_BIT(ENV)));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(chmod(folder, 0755), 0);
+    assert_int_equal(status, 0);
+    (void)snprintf(variable, sizeof variable, "NCCL_DEBUG_FILE=%s/%%h/%%p",
+                   folder);
+    assert_int_equal(run(PREFLIGHT_BIT(ENV)), PREFLIGHT_PASS);
+}
+
+static void test_devices_that_nobody_uses(void **state)
+{
+    char *env[] = {(char[]){"NCCL_IB_HCA=mlx5_7"},
+                   (char[]){"NCCL_IB_DISABLE=1"}, NULL};
+
+    (void)state;
+    job.envp = env;
+    assert_int_equal(run(PREFLIGHT_BIT(ENV)), PREFLIGHT_PASS);
+    env[1] = NULL;
+    assert_int_equal(run(PREFLIGHT_BIT(ENV)), PREFLIGHT_WARN);
 }
 
 /* What a terminal would obey is not shown, nor what JSON has not. */
@@ -527,6 +570,19 @@ static void test_rdma_that_cannot_be_opened(void **state)
     assert_int_equal(run(PREFLIGHT_BIT(RDMA)), PREFLIGHT_FATAL);
 }
 
+/* Of one name no server says a word. */
+int getaddrinfo(const char *name, const char *service,
+                const struct addrinfo *hints, struct addrinfo **list)
+{
+    int (*real)(const char *, const char *, const struct addrinfo *,
+                struct addrinfo **);
+
+    while (strcmp(name, "silent.test") == 0)
+        (void)pause();
+    *(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+    return real(name, service, hints, list);
+}
+
 static void test_a_check_that_hangs(void **state)
 {
     (void)state;
@@ -535,6 +591,11 @@ static void test_a_check_that_hangs(void **state)
     assert_int_equal(run(PREFLIGHT_BIT(GPU)), PREFLIGHT_RETRY);
     has(PREFLIGHT_RETRY, "did not come back within 300 ms; it was running "
                          "agent-probe --only gpu");
+    job.nnodes = 2;
+    job.master_addr = "silent.test";
+    assert_int_equal(run(PREFLIGHT_BIT(DNS)), PREFLIGHT_RETRY);
+    has(PREFLIGHT_RETRY, "it was looking up the name silent.test");
+    has(PREFLIGHT_RETRY, "no name server of /etc/resolv.conf answers");
 }
 
 static void test_cheap_forms(void **state)
@@ -599,6 +660,8 @@ int main(void)
         CASE(test_limits),
         CASE(test_memlock),
         CASE(test_variables),
+        CASE(test_a_file_that_is_there),
+        CASE(test_devices_that_nobody_uses),
         CASE(test_odd_bytes),
         CASE(test_loopback_for_others),
         CASE(test_storage),
