@@ -61,9 +61,20 @@ static const char *fix_of(int e, enum preflight_use use)
     }
 }
 
+/* As YAML has it: what a path may have in it means something there. */
+static void quote(const char *path, char *out, size_t cap)
+{
+    struct text t;
+
+    text_init(&t, out, cap);
+    for (; *path; path++)
+        text_add(&t, *path == '\'' ? "''" : "%c", *path);
+}
+
 static void say(const struct preflight_sink *s, const struct preflight_dir *d,
                 const char *path, const char *doing, int e)
 {
+    char quoted[400];
     struct preflight_finding f = finding_new(level_of(e));
 
     FINDING_SET(f.what, "%s: '%.200s' cannot be %s: %s", d->option, path,
@@ -73,10 +84,11 @@ static void say(const struct preflight_sink *s, const struct preflight_dir *d,
                 : "what the job writes there is lost, or it fails hours from "
                   "now");
     FINDING_SET(f.fix, "%s", fix_of(e, d->use));
+    quote(path, quoted, sizeof quoted);
     if (e == EROFS)
         FINDING_SET(f.yaml, "volumes:\n- name: scratch\n  emptyDir: {}\n"
                     "containers:\n- volumeMounts:\n  - name: scratch\n"
-                    "    mountPath: %.200s\n", path);
+                    "    mountPath: '%s'\n", quoted);
     if (e == EACCES || e == EPERM)
         FINDING_SET(f.yaml, "securityContext:\n  fsGroup: 1000\n");
     finding_add(s, &f);

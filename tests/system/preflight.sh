@@ -278,6 +278,12 @@ is "a read-only volume is fatal" "$rc $(get '[x["level"] for x in f]')" \
     "30 ['fatal', 'pass']"
 ok "it says what to change" test \
     "$(get '"readOnly" in f[0]["fix"] and "emptyDir" in f[0]["yaml"]')" = True
+mkdir "$T/it's: #1"
+unshare -m sh -c 'mount -t tmpfs -o ro t "$0"; exec "$@"' "$T/it's: #1" \
+    timeout -k 5 60 "$agent" preflight --preflight storage --json \
+    --log-dir "$T/it's: #1" >"$T/out" 2>"$T/err" </dev/null
+ok "whatever its name is, as YAML has it" test \
+    "$(get "\"/it''s: #1'\\n\" in f[0][\"yaml\"]")" = True
 FILL=1 volume 64k,rw preflight --preflight storage --log-dir "$T/vol"
 is "a full one may be emptied: 20" "$rc" 20
 has "by its name" "$T/out" "retryable +storage .*--log-dir: .*No space left"
