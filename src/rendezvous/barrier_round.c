@@ -184,11 +184,12 @@ static uint64_t settled_at(const struct barrier *b)
 
 void bar_suspect(struct barrier *b, uint64_t now_ms, const struct failure *f)
 {
-    if (!b->suspect_ms || failure_beats(f, &b->suspect))
+    if (!b->suspect_ms || failure_beats(f, &b->suspect)) {
+        /* One in the place of who only followed may have a cause, too. */
+        if (!b->suspect_ms || failure_follows(&b->suspect))
+            b->suspect_ms = now_ms ? now_ms : 1;
         b->suspect = *f;
-    if (!b->suspect_ms)
-        b->suspect_ms = now_ms ? now_ms : 1;
-    bar_wake(b, settled_at(b));
+    }
     bar_settle(b, now_ms);
 }
 

@@ -4,11 +4,33 @@
 #include "supervise/verdict_patterns.h"
 
 #include <signal.h>
+#include <string.h>
+
+/* The last line that tells of a cause decides, as for the hint; what threads
+ * say that crash as the program ends is none. */
+static bool tells_of_peer(const char *tail)
+{
+    bool of_peer = false;
+
+    while (*tail) {
+        size_t n = strcspn(tail, "\n");
+        char line[FAILURE_TAIL_MAX];
+        const struct verdict_pattern *p;
+
+        memcpy(line, tail, n < sizeof line ? n : sizeof line - 1);
+        line[n < sizeof line ? n : sizeof line - 1] = '\0';
+        p = verdict_pattern_of(line);
+        if (p ? p->more != HINT_AT_END : verdict_is_exception(line))
+            of_peer = p && p->more == HINT_PEER;
+        tail += n + (tail[n] == '\n');
+    }
+    return of_peer;
+}
 
 bool failure_follows(const struct failure *f)
 {
     return f->kind == FAILURE_WORKER && !f->hung && f->signo != SIGKILL &&
-           verdict_pattern_of_peer(f->tail);
+           tells_of_peer(f->tail);
 }
 
 bool failure_is_death(const struct failure *f)

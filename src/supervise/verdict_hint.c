@@ -121,27 +121,6 @@ static void add_exec(struct text *t, const struct verdict_facts *facts)
         text_add(t, "; options go before --");
 }
 
-/* "torch.OutOfMemoryError: ...": the exception that ended a Python program. */
-static bool is_exception(const char *line)
-{
-    static const char *const ends[] = {"Error", "Exception", "Interrupt"};
-    size_t n;
-
-    if (strncmp(line, "[rank", 5) == 0 && strchr(line, ' '))
-        line = strchr(line, ' ') + 1;
-    n = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                     "0123456789_.");
-    if (line[n] != ':' && line[n] != '\0')
-        return false;
-    for (unsigned i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t len = strlen(ends[i]);
-
-        if (n >= len && memcmp(line + n - len, ends[i], len) == 0)
-            return true;
-    }
-    return false;
-}
-
 static bool add_known(struct text *t, const char *line,
                       const struct verdict_facts *facts)
 {
@@ -153,6 +132,7 @@ static bool add_known(struct text *t, const char *line,
     switch (p->more) {
     case HINT_PLAIN:
     case HINT_PEER:
+    case HINT_AT_END:
         break;
     case HINT_SHM:
         add_shm(t, facts);
@@ -195,7 +175,7 @@ static bool add_pattern(struct text *t, const struct failure *f,
         line[end - start] = '\0';
         if (add_known(t, line, facts))
             return true;
-        if (is_exception(line)) {
+        if (verdict_is_exception(line)) {
             *ret_speaks = true;
             return false;
         }

@@ -214,7 +214,7 @@ static const struct verdict_pattern patterns[] = {
      "a C++ thread was still at work as the program ended; if an exception "
      "came before, that one is the cause; a Python program on gloo that was "
      "done already: os._exit(0) after destroy_process_group() "
-     "(pytorch/pytorch#190489)", HINT_PLAIN},
+     "(pytorch/pytorch#190489)", HINT_AT_END},
     {"unrecognized arguments", NULL,
      "the program does not know an argument: options of agent come before the "
      "command, and those of the program after it", HINT_PLAIN},
@@ -237,14 +237,6 @@ static bool fits(const struct verdict_pattern *p, const char *text)
            (!p->also || strcasestr(text, p->also));
 }
 
-bool verdict_pattern_of_peer(const char *tail)
-{
-    for (unsigned i = 0; i < sizeof patterns / sizeof patterns[0]; i++)
-        if (patterns[i].more == HINT_PEER && fits(&patterns[i], tail))
-            return true;
-    return false;
-}
-
 const struct verdict_pattern *verdict_pattern_of(const char *line)
 {
     /* A warning of torch's, in an error's words: no program ends of it. */
@@ -254,4 +246,24 @@ const struct verdict_pattern *verdict_pattern_of(const char *line)
         if (fits(&patterns[i], line))
             return &patterns[i];
     return NULL;
+}
+
+bool verdict_is_exception(const char *line)
+{
+    static const char *const ends[] = {"Error", "Exception", "Interrupt"};
+    size_t n;
+
+    if (strncmp(line, "[rank", 5) == 0 && strchr(line, ' '))
+        line = strchr(line, ' ') + 1;
+    n = strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                     "0123456789_.");
+    if (line[n] != ':' && line[n] != '\0')
+        return false;
+    for (unsigned i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t len = strlen(ends[i]);
+
+        if (n >= len && memcmp(line + n - len, ends[i], len) == 0)
+            return true;
+    }
+    return false;
 }

@@ -12,6 +12,7 @@
 enum verdict_more { /* What of verdict_facts is added to the hint. */
     HINT_PLAIN,
     HINT_PEER, /* Nothing. The line is of a rank that saw another one end. */
+    HINT_AT_END, /* Nothing. It comes after the cause, if there was one. */
     HINT_SHM,  /* The state of /dev/shm. */
     HINT_KILL, /* As for SIGKILL. */
     HINT_PORT, /* Who holds the port. */
@@ -27,7 +28,7 @@ struct verdict_pattern {
 
 /* NULL: the line says nothing that is known. */
 const struct verdict_pattern *verdict_pattern_of(const char *line);
-/* A line of the tail tells that another rank ended first. */
-bool verdict_pattern_of_peer(const char *tail);
+/* "torch.OutOfMemoryError: ...": the exception that ended a Python program. */
+bool verdict_is_exception(const char *line);
 
 #endif

@@ -171,6 +171,13 @@ static void test_the_peer_that_ended_first(void **state)
     assert_int_equal(last.kind, WIRE_STOP);
     assert_int_equal(last.failure.code, 7);
 
+    run_all(3); /* What takes its place has time of its own. */
+    say(1000, BARRIER_LOCAL, failed_of_peer(3, 0));
+    say(1400, 1, failed(1, 0));
+    say(1420, 2, failed(137, 9));
+    barrier_timeout(&b, 1400 + BARRIER_SETTLE_MS);
+    assert_int_equal(last.failure.code, 137);
+
     run_all(3); /* Nobody else: the first of them. */
     say(1000, 1, failed_of_peer(1, 0));
     say(1010, 2, failed_of_peer(139, 11));

@@ -87,11 +87,36 @@ static void test_a_crash_that_follows(void **state)
     }
 }
 
+/* Words that are not those of its end. */
+static void test_other_words(void **state)
+{
+    static const char *const not_peers[] = {
+        "loaded gloo/transport/tcp plugin\nurllib3: Connection reset by peer, "
+        "again\nValueError: bad configuration",
+        "warning: ncclRemoteError seen in an earlier try\n"
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        "ncclRemoteError\nValueError: of its own",
+        "",
+    };
+    struct failure f = worker(134, SIGABRT, "RuntimeError: [/gloo/transport/"
+                              "tcp/pair.cc:553] Connection closed by peer [x]\n"
+                              "terminate called without an active exception\n"
+                              "Fatal Python error: Aborted\n");
+
+    (void)state;
+    assert_true(failure_follows(&f));
+    for (unsigned i = 0; i < sizeof not_peers / sizeof not_peers[0]; i++) {
+        f = worker(1, 0, not_peers[i]);
+        assert_false(failure_follows(&f));
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kills_and_crashes),
         cmocka_unit_test(test_a_crash_that_follows),
+        cmocka_unit_test(test_other_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
